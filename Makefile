@@ -21,7 +21,7 @@ SHAPE = \
 RERUNNABLE = $(wildcard sql/api/*.sql)
 
 OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/core/*.c src/store/*.c src/api/*.c src/worker/*.c))
-HEADERS_ALL = $(wildcard src/*.h src/*/*.h)
+RPQ_INCLUDES = $(wildcard src/*.h src/*/*.h)
 
 DATA_built = sql/$(EXTENSION)--$(VERSION).sql
 PG_CPPFLAGS = -I$(CURDIR)/src
@@ -34,7 +34,7 @@ ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
 endif
 
-$(OBJS): $(HEADERS_ALL) rpq.control
+$(OBJS): $(RPQ_INCLUDES) rpq.control
 
 sql/$(EXTENSION)--$(VERSION).sql: $(SHAPE) $(RERUNNABLE) Makefile
 	cat $(SHAPE) $(RERUNNABLE) | sed 's/CREATE OR REPLACE/CREATE/' > $@
