@@ -3,7 +3,7 @@
 # The targets are explained by `make help`.  The file must parse where PostgreSQL's headers are not yet installed.
 
 EXTENSION = rpq
-VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" rpq.control)
+RPQ_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" rpq.control)
 MODULE_big = rpq
 
 # Shape: types and tables, run once.  Later changes of a shape are made by the update scripts alone.
@@ -23,10 +23,10 @@ RERUNNABLE = $(wildcard sql/api/*.sql)
 OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/core/*.c src/store/*.c src/api/*.c src/worker/*.c))
 RPQ_INCLUDES = $(wildcard src/*.h src/*/*.h)
 
-DATA_built = sql/$(EXTENSION)--$(VERSION).sql
+DATA_built = sql/$(EXTENSION)--$(RPQ_VERSION).sql
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
-EXTRA_CLEAN = sql/$(EXTENSION)--$(VERSION).sql
+EXTRA_CLEAN = sql/$(EXTENSION)--$(RPQ_VERSION).sql
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
@@ -36,5 +36,5 @@ endif
 
 $(OBJS): $(RPQ_INCLUDES) rpq.control
 
-sql/$(EXTENSION)--$(VERSION).sql: $(SHAPE) $(RERUNNABLE) Makefile
+sql/$(EXTENSION)--$(RPQ_VERSION).sql: $(SHAPE) $(RERUNNABLE) Makefile
 	cat $(SHAPE) $(RERUNNABLE) | sed 's/CREATE OR REPLACE/CREATE/' > $@
