@@ -1,0 +1,228 @@
+/*
+ * world.h
+ *
+ * What the core is given and what it returns: plan = f(world).
+ *
+ * The store fills a World from rows, the core decides, the store writes the Plan to rows.  A dry run, an explanation and
+ * a preview hand the core the same World and write nothing.  The core reads no table, no clock and no setting: whatever
+ * a decision depends on is a field here.
+ *
+ * Amounts are int64 multiples of 1/21000 of a unit (see resources.h).  A vector is an array of world->nkeys amounts, one
+ * for each resource key that occurs anywhere in the world; key 0 is always "gpu", key 1 always "cpu".  Index fields
+ * (pool, type, node) are positions in the World's arrays.
+ */
+#ifndef RPQ_CORE_WORLD_H
+#define RPQ_CORE_WORLD_H
+
+#include "datatype/timestamp.h"
+
+#define RPQ_KEY_GPU		0
+#define RPQ_KEY_CPU		1
+#define RPQ_UNLIMITED	PG_INT64_MAX	/* in Limit.max: the limit lacks the key */
+#define RPQ_WHOLE_POOL	(-1)			/* in Limit.type: all instance types together */
+
+typedef struct World World;
+typedef struct Lane Lane;
+
+/* How a node is chosen among those that fit (placement.md). */
+typedef enum SchedulingPolicy
+{
+	POLICY_BINPACK,
+	POLICY_SPREAD
+} SchedulingPolicy;
+
+/*
+ * Why a lane waits.  The names that people read are in reason_code_name(); checks are made in the order given here.
+ */
+typedef enum ReasonCode
+{
+	REASON_NONE,
+	REASON_NOT_CONSIDERED,
+	REASON_FENCED,
+	REASON_POOL_NOT_READY,
+	REASON_NOT_AUTHORIZED,
+	REASON_POOL_FROZEN,
+	REASON_WORKLOAD_TYPE,
+	REASON_BACKING_OFF,
+	REASON_USER_QUOTA,
+	REASON_POLICY_LIMIT,
+	REASON_RESERVED,
+	REASON_POOL_QUOTA,
+	REASON_NO_NODE_FITS,
+	REASON_GANG_DOES_NOT_FIT,
+	REASON_PREEMPTING,
+	REASON_BEHIND
+} ReasonCode;
+
+typedef struct Node
+{
+	int64		node_id;
+	const char *name;
+	int			pool;
+	int			type;
+	bool		takes_work;		/* healthy, schedulable, not draining */
+	const char *why_not;		/* when it takes no work: "cordoned", "unhealthy", "draining" */
+	int			ndevices;
+	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
+	int64	   *free;			/* [nkeys]; after pods and holds; the gpu entry is the sum over devices */
+} Node;
+
+typedef enum LimitKind
+{
+	LIMIT_USER,					/* personal quota */
+	LIMIT_POLICY,				/* usage limit of a policy */
+	LIMIT_POOL					/* what the pool holds */
+} LimitKind;
+
+/*
+ * A bound on usage.  Whatever is admitted under it is added to used; a lane passes when used + its total is within max
+ * in every key that max names.  A key that a pool's total lacks is zero there, not unlimited.
+ */
+typedef struct Limit
+{
+	LimitKind	kind;
+	int			pool;			/* -1: not bound to one pool (policy) */
+	int			type;			/* RPQ_WHOLE_POOL, or the instance type that it is about */
+	int64	   *max;			/* [nkeys] */
+	int64	   *used;			/* [nkeys] */
+} Limit;
+
+typedef struct PoolType
+{
+	int			type;
+	SchedulingPolicy policy;
+} PoolType;
+
+typedef struct Pool
+{
+	int64		pool_id;
+	const char *name;
+	Limit	   *total;			/* kind LIMIT_POOL */
+	int64	   *unavailable;	/* [nkeys]; free on nodes that take nothing new */
+	int			ntypes;
+	PoolType   *types;			/* [ntypes]: instance types that the pool has nodes of */
+	ReasonCode	closed;			/* REASON_NONE, REASON_POOL_NOT_READY or REASON_POOL_FROZEN */
+} Pool;
+
+/* Workloads that wait in one scope and are alike in everything that a decision depends on. */
+struct Lane
+{
+	int64		scope_id;
+	int64		shape;
+	int64		account_id;
+	int64		policy_id;		/* 0: a direct submission */
+	int			priority;
+	int			replicas;
+	bool		guarantee;
+	bool		checkpointable;
+	int64	   *request;		/* [nkeys]; of one replica */
+	bool	   *type_allowed;	/* [world->ntypes], NULL: any */
+	int			npools;
+	int		   *pools;			/* [npools]; routing order */
+	int			nlimits;
+	Limit	  **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
+	int64		waiting;
+	TimestampTz head_at;		/* lower bound of (submitted_at, workload_id) of its members; moved by the core */
+	int64		head_id;
+	ReasonCode	own;			/* a standing reason of its own: not authorised, type no longer supported, backing off */
+	bool		skip;			/* blocked before and nothing has changed since: keeps its reason, costs nothing */
+	void	   *store;			/* the store's own */
+
+	/* results */
+	struct Reason *reason;		/* NULL: not considered in this cycle, or all of it was admitted */
+};
+
+/* One queued workload of a lane. */
+typedef struct Member
+{
+	int64		workload_id;
+	TimestampTz submitted_at;
+	int			attempt;
+} Member;
+
+/* A reason with its figures. */
+typedef struct Reason
+{
+	ReasonCode	code;
+	int			pool;			/* -1 when it names none */
+	int			type;			/* -1 when it names none */
+	int64	   *wanted;			/* [nkeys] or NULL: what was asked for against the bound */
+	int64	   *available;		/* [nkeys] or NULL: what was left of it */
+	int64	   *largest;		/* [nkeys] or NULL: what the node with most of the first scarce key has free */
+	int64	   *unavailable;	/* [nkeys] or NULL: free on nodes that take nothing new */
+	int			fitting;		/* gang: how many of the replicas would fit */
+	int			replicas;
+	int64		ahead;			/* behind: workload id of the one that is ahead */
+} Reason;
+
+typedef struct PodPlace
+{
+	int			node;			/* index in world->nodes */
+	int			ndevices;
+	int		   *devices;		/* [ndevices]; numbers of the devices taken, NULL when none */
+} PodPlace;
+
+typedef struct Admission
+{
+	Lane	   *lane;
+	Member		member;
+	int			pool;
+	int			type;
+	int			npods;
+	PodPlace   *pods;			/* [npods], by replica */
+} Admission;
+
+struct World
+{
+	int			nkeys;
+	const char **keys;			/* [nkeys] */
+	int			ntypes;
+	const char **types;			/* [ntypes]; names of instance types */
+	int			npools;
+	Pool	   *pools;
+	int			nnodes;
+	Node	   *nodes;			/* ordered by name, bytewise */
+	int			nlanes;
+	Lane	   *lanes;
+	TimestampTz now;
+	int			batch;			/* most admissions of this plan */
+
+	/*
+	 * Members of a lane in order, from the lane's head on.  Returns how many were put into out (fewer than want only
+	 * at the lane's end).  after is NULL for the first call, else the last member returned before.
+	 */
+	int			(*read_members) (World *world, Lane *lane, const Member *after, int want, Member *out);
+	void	   *store;			/* the store's own */
+};
+
+typedef struct Plan
+{
+	int			nadmissions;
+	Admission  *admissions;		/* in the order in which they were decided */
+	bool		more;			/* cut off by the batch: more is admissible at once */
+} Plan;
+
+/* order.c: the decision.  Node and limit fields of the world are counted down as it admits. */
+extern Plan *plan_world(World *world);
+
+/* reason.c */
+extern const char *reason_code_name(ReasonCode code);
+extern char *reason_sentence(const World *world, const Reason *reason);
+
+/*
+ * explain.c: every check that applies to one member of a lane, passed or not, on the present world, which it leaves as
+ * it was.
+ */
+typedef struct Check
+{
+	ReasonCode	code;
+	bool		passed;
+	int64	   *wanted;			/* [nkeys] or NULL */
+	int64	   *available;		/* [nkeys] or NULL */
+	const char *detail;
+	const char *way_out;		/* NULL when passed */
+} Check;
+
+extern int	explain_lane(World *world, Lane *lane, Check **checks);
+
+#endif							/* RPQ_CORE_WORLD_H */
