@@ -1,0 +1,2 @@
+/* common/int.h (shim): all of it is in postgres.h */
+#include "postgres.h"

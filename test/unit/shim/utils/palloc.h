@@ -1,0 +1,2 @@
+/* utils/palloc.h (shim): all of it is in postgres.h */
+#include "postgres.h"
