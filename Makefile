@@ -1,6 +1,7 @@
 # rpq: resource pools and quotas for PostgreSQL
 #
-# The targets are explained by `make help`.  The file must parse where PostgreSQL's headers are not yet installed.
+# The targets are explained by `make help`.  The file must parse where PostgreSQL's build files (PGXS) are not yet
+# installed; PG_CONFIG says which server is meant.  PGXS's own variable names (VERSION, HEADERS, ...) are not used.
 
 EXTENSION = rpq
 RPQ_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" rpq.control)
@@ -17,24 +18,110 @@ SHAPE = \
 	sql/store/operations.sql \
 	sql/store/history.sql
 
-# Re-runnable: functions, views, triggers and grants.  An update script is its shape change plus all of these.
-RERUNNABLE = $(wildcard sql/api/*.sql)
+# Re-runnable: functions, views, triggers and grants.  An update script is its shape change plus all of these.  The
+# names are in the order in which the script needs them (views and SQL functions are checked when they are created).
+RERUNNABLE_ORDER = resources clock turn log access rights pools inventory members nodes workloads policies placement \
+	operations history usage autoscaling worker integrity views grants
+RERUNNABLE = $(foreach name,$(RERUNNABLE_ORDER),$(wildcard sql/api/$(name).sql))
+
+forgotten := $(filter-out $(SHAPE) $(RERUNNABLE),$(wildcard sql/store/*.sql sql/api/*.sql))
+ifneq ($(forgotten),)
+$(error not in a list of the Makefile (SHAPE, RERUNNABLE_ORDER): $(forgotten))
+endif
 
 OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/core/*.c src/store/*.c src/api/*.c src/worker/*.c))
 RPQ_INCLUDES = $(wildcard src/*.h src/*/*.h)
 
-DATA_built = sql/$(EXTENSION)--$(RPQ_VERSION).sql
-PG_CPPFLAGS = -I$(CURDIR)/src
-PG_CFLAGS = -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
-EXTRA_CLEAN = sql/$(EXTENSION)--$(RPQ_VERSION).sql
+# sql/updates/FROM--TO.sql holds the change of shape that leads to the present version; the update script is made of
+# it.  sql/updates/rpq--*.sql are scripts of earlier versions, archived as they were shipped, and installed unchanged.
+RPQ_SCRIPT = sql/rpq--$(RPQ_VERSION).sql
+RPQ_UPDATES = $(wildcard sql/updates/[0-9]*--$(RPQ_VERSION).sql)
+RPQ_UPDATE_SCRIPTS = $(patsubst sql/updates/%,sql/rpq--%,$(RPQ_UPDATES))
 
-PG_CONFIG ?= pg_config
+DATA = $(wildcard sql/updates/rpq--*.sql)
+DATA_built = $(RPQ_SCRIPT) $(RPQ_UPDATE_SCRIPTS)
+PG_CPPFLAGS = -I$(CURDIR)/src
+RPQ_WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+# Warnings are errors where rpq is developed, that is in a clone.
+WERROR ?= $(if $(wildcard .git),1)
+PG_CFLAGS = $(RPQ_WARNINGS) $(if $(WERROR),-Werror)
+EXTRA_CLEAN = $(wildcard sql/rpq--*.sql) test/out
+
+PG_CONFIG ?= $(firstword $(wildcard /usr/lib/postgresql/15/bin/pg_config) pg_config)
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+
+all:
+
 ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
+else
+all install uninstall clean installdirs installcheck:
+	@echo "PostgreSQL's build files are missing (PG_CONFIG=$(PG_CONFIG)); as root, make packages installs them" >&2
+	@false
 endif
 
-$(OBJS): $(RPQ_INCLUDES) rpq.control
+$(OBJS): $(RPQ_INCLUDES) rpq.control Makefile
 
-sql/$(EXTENSION)--$(RPQ_VERSION).sql: $(SHAPE) $(RERUNNABLE) Makefile
-	cat $(SHAPE) $(RERUNNABLE) | sed 's/CREATE OR REPLACE/CREATE/' > $@
+$(RPQ_SCRIPT): $(SHAPE) $(RERUNNABLE) Makefile rpq.control
+	cat $(SHAPE) $(RERUNNABLE) | sed 's/CREATE OR REPLACE/CREATE/' > $@.tmp
+	mv $@.tmp $@
+
+$(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.control
+	{ echo '\echo Use "ALTER EXTENSION rpq UPDATE" to load this file. \quit'; cat $< $(RERUNNABLE); } > $@.tmp
+	mv $@.tmp $@
+
+# ---- what people call -----------------------------------------------------------------------------------------------
+# Packages come first; what needs PGXS runs in a make of its own, which finds it.
+
+AGAIN = +@$(MAKE) --no-print-directory
+export_config = PG_CONFIG='$(PG_CONFIG)'
+
+.PHONY: all help packages ready demo demo-stop test test-long bench lint dist
+
+help:
+	@echo 'make             build the library and the extension script'
+	@echo 'make install     install them into the server that PG_CONFIG names ($(PG_CONFIG))'
+	@echo 'make uninstall   remove them from there'
+	@echo 'make demo        build, install, show a small cluster at work on a private server; leaves it running'
+	@echo 'make demo-stop   stop and remove that server'
+	@echo 'make test        build, install, run all tests on private servers; ends with: N passed, N failed'
+	@echo 'make test-long   the same, with the random and destructive tests repeated often, and valgrind'
+	@echo 'make bench       build, install, print the table of doc/benchmarks.md'
+	@echo 'make lint        clang-tidy over the C sources'
+	@echo 'make dist        rpq-$(RPQ_VERSION).zip and .tar.gz of the last commit'
+	@echo 'make packages    install what is missing from Debian (as root; other targets do it themselves)'
+	@echo 'make clean       remove what was built'
+	@echo 'Variables: PG_CONFIG=path, with_llvm=no (no bitcode), WERROR= (warnings are no errors)'
+	@echo 'make test takes SUITES="unit regress isolation pgtap lint tap" and TESTS="name ..." to run some of them'
+
+packages:
+	@$(export_config) scripts/packages test
+
+# Builds and installs, after the packages.  No bitcode: it only serves inlining by the JIT.
+ready: packages
+	$(AGAIN) -s with_llvm=no all install
+
+demo: ready
+	@$(export_config) scripts/demo start
+
+demo-stop:
+	@$(export_config) scripts/demo stop
+
+test: ready
+	@$(export_config) test/run
+
+test-long: ready
+	@$(export_config) scripts/packages lint
+	@$(export_config) RPQ_LONG=1 test/run
+
+bench: ready
+	@test -x test/bench/run || { echo 'test/bench/run is missing'; false; }
+	@$(export_config) scripts/cluster run --durable -- test/bench/run
+
+lint:
+	@$(export_config) scripts/packages lint
+	@$(export_config) scripts/lint
+
+dist:
+	git archive --format=zip --prefix=rpq-$(RPQ_VERSION)/ -o rpq-$(RPQ_VERSION).zip HEAD
+	git archive --format=tar.gz --prefix=rpq-$(RPQ_VERSION)/ -o rpq-$(RPQ_VERSION).tar.gz HEAD
