@@ -4,7 +4,6 @@ SELECT name, setting, unit, context FROM pg_settings WHERE name ~ '^rpq\.' ORDER
 SET rpq.clock = '2026-03-29 02:30:00+02';
 SHOW rpq.clock;
 SET rpq.clock = '';
-SET rpq.clock = 'yesterday';
 SET rpq.clock = '25:00';
 SET rpq.clock = 'infinity';
 
