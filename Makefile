@@ -40,7 +40,7 @@ RPQ_UPDATE_SCRIPTS = $(patsubst sql/updates/%,sql/rpq--%,$(RPQ_UPDATES))
 
 DATA = $(wildcard sql/updates/rpq--*.sql)
 DATA_built = $(RPQ_SCRIPT) $(RPQ_UPDATE_SCRIPTS)
-PG_CPPFLAGS = -I$(CURDIR)/src
+PG_CPPFLAGS = -I$(CURDIR)/src -DRPQ_VERSION='"$(RPQ_VERSION)"'
 RPQ_WARNINGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 # Warnings are errors where rpq is developed, that is in a clone.
 WERROR ?= $(if $(wildcard .git),1)

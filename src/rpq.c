@@ -7,8 +7,10 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 
 #include "rpq.h"
+#include "worker/worker.h"
 
 PG_MODULE_MAGIC;
 
@@ -18,4 +20,7 @@ void
 _PG_init(void)
 {
 	rpq_define_settings();
+	if (process_shared_preload_libraries_in_progress)
+		rpq_worker_init();
+	rpq_wake_init();
 }
