@@ -9,7 +9,8 @@ CREATE TYPE rpq.resources;
 CREATE FUNCTION rpq.resources_in(cstring) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_in';
 COMMENT ON FUNCTION rpq.resources_in(cstring) IS
-'input: text such as gpu=8,cpu=96,memory=800Gi. Errors: 22P02 bad text, 22003 out of range, 54000 more than 1,000 keys. Everyone';
+'input: text such as gpu=8,cpu=96,memory=800Gi. Errors: 22P02 bad text, 22003 out of range, 54000 more than 1,000 '
+'keys. Everyone';
 CREATE FUNCTION rpq.resources_out(rpq.resources) RETURNS cstring
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_out';
 COMMENT ON FUNCTION rpq.resources_out(rpq.resources) IS
@@ -21,7 +22,8 @@ COMMENT ON FUNCTION rpq.resources_recv(internal) IS
 CREATE FUNCTION rpq.resources_send(rpq.resources) RETURNS bytea
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_send';
 COMMENT ON FUNCTION rpq.resources_send(rpq.resources) IS
-'binary output: byte 1, int32 number of keys, then for each key its length in one byte, its bytes, and the amount as int64 in 1/21000. Everyone';
+'binary output: byte 1, int32 number of keys, then for each key its length in one byte, its bytes, and the amount '
+'as int64 in 1/21000. Everyone';
 
 CREATE TYPE rpq.resources (
 	INPUT = rpq.resources_in,
@@ -33,7 +35,11 @@ CREATE TYPE rpq.resources (
 	STORAGE = extended
 );
 COMMENT ON TYPE rpq.resources IS
-'named amounts, exact: gpu=8,cpu=96,memory=800Gi. Keys [a-z][a-z0-9_.-]*, at most 63 bytes, each once. An amount is a decimal with at most three places, a fraction (1/7), an integer with suffix m (thousandths), or one with Ki, Mi, Gi, Ti, Pi (bytes, held as MiB); it is held as a 64-bit multiple of 1/21000, what is no whole multiple is refused. As a limit, a key that is absent is not limited and zero means none; as a capacity or request, a key that is absent is zero';
+'named amounts, exact: gpu=8,cpu=96,memory=800Gi. Keys [a-z][a-z0-9_.-]*, at most 63 bytes, each once. An amount '
+'is a decimal with at most three places, a fraction (1/7), an integer with suffix m (thousandths), or one with '
+'Ki, Mi, Gi, Ti, Pi (bytes, held as MiB); it is held as a 64-bit multiple of 1/21000, what is no whole multiple '
+'is refused. As a limit, a key that is absent is not limited and zero means none; as a capacity or request, a key '
+'that is absent is zero';
 
 -- Arithmetic
 
@@ -44,7 +50,8 @@ COMMENT ON FUNCTION rpq.resources_add(rpq.resources, rpq.resources) IS
 CREATE FUNCTION rpq.resources_sub(rpq.resources, rpq.resources) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_minus';
 COMMENT ON FUNCTION rpq.resources_sub(rpq.resources, rpq.resources) IS
-'a - b by key; a key that one lacks counts as zero, and a key that comes to zero is kept. Error: 22003 out of range. Everyone';
+'a - b by key; a key that one lacks counts as zero, and a key that comes to zero is kept. Error: 22003 out of '
+'range. Everyone';
 CREATE FUNCTION rpq.resources_neg(rpq.resources) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_negate';
 COMMENT ON FUNCTION rpq.resources_neg(rpq.resources) IS
@@ -52,15 +59,18 @@ COMMENT ON FUNCTION rpq.resources_neg(rpq.resources) IS
 CREATE FUNCTION rpq.resources_mul(rpq.resources, numeric) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_mul_numeric';
 COMMENT ON FUNCTION rpq.resources_mul(rpq.resources, numeric) IS
-'every amount times a number. Errors: 22P02 a product is no whole multiple of 1/21000, 22003 out of range, 22023 NaN or infinity. Everyone';
+'every amount times a number. Errors: 22P02 a product is no whole multiple of 1/21000, 22003 out of range, 22023 '
+'NaN or infinity. Everyone';
 CREATE FUNCTION rpq.resources_mul(numeric, rpq.resources) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'numeric_mul_resources';
 COMMENT ON FUNCTION rpq.resources_mul(numeric, rpq.resources) IS
-'a number times every amount. Errors: 22P02 a product is no whole multiple of 1/21000, 22003 out of range, 22023 NaN or infinity. Everyone';
+'a number times every amount. Errors: 22P02 a product is no whole multiple of 1/21000, 22003 out of range, 22023 '
+'NaN or infinity. Everyone';
 CREATE FUNCTION rpq.resources_amount(rpq.resources, text) RETURNS numeric
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_get_numeric';
 COMMENT ON FUNCTION rpq.resources_amount(rpq.resources, text) IS
-'the amount of a key, NULL if absent. Exact where a decimal can be; thirds and sevenths are rounded half away from zero to 20 places. Everyone';
+'the amount of a key, NULL if absent. Exact where a decimal can be; thirds and sevenths are rounded half away '
+'from zero to 20 places. Everyone';
 
 CREATE OPERATOR rpq.+ (FUNCTION = rpq.resources_add, LEFTARG = rpq.resources, RIGHTARG = rpq.resources,
 	COMMUTATOR = OPERATOR(rpq.+));
@@ -122,7 +132,8 @@ COMMENT ON FUNCTION rpq.resources_gt(rpq.resources, rpq.resources) IS
 CREATE FUNCTION rpq.resources_cmp(rpq.resources, rpq.resources) RETURNS integer
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_btcmp';
 COMMENT ON FUNCTION rpq.resources_cmp(rpq.resources, rpq.resources) IS
-'negative, zero, positive: the total order for sorting, by the first key, then its amount, then the next key; says nothing about what fits. Everyone';
+'negative, zero, positive: the total order for sorting, by the first key, then its amount, then the next key; '
+'says nothing about what fits. Everyone';
 CREATE FUNCTION rpq.resources_hash(rpq.resources) RETURNS integer
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'resources_hash';
 COMMENT ON FUNCTION rpq.resources_hash(rpq.resources) IS
@@ -201,7 +212,8 @@ CREATE AGGREGATE rpq.sum(rpq.resources) (
 	PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE rpq.sum(rpq.resources) IS
-'sum by key; NULL inputs are skipped, over no rows it is NULL as other sums are. Error: 22003 when a sum on the way is out of range. Everyone';
+'sum by key; NULL inputs are skipped, over no rows it is NULL as other sums are. Error: 22003 when a sum on the '
+'way is out of range. Everyone';
 
 -- Casts
 
@@ -212,7 +224,9 @@ COMMENT ON FUNCTION rpq.resources_to_jsonb(rpq.resources) IS
 CREATE FUNCTION rpq.jsonb_to_resources(jsonb) RETURNS rpq.resources
 LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'jsonb_to_resources';
 COMMENT ON FUNCTION rpq.jsonb_to_resources(jsonb) IS
-'an object of numbers, and of strings that hold an amount as in the text form. Errors: 22P02 no object, a value that is null, boolean or nested, a bad key, a number that is no whole multiple of 1/21000; 22003 out of range. Everyone';
+'an object of numbers, and of strings that hold an amount as in the text form. Errors: 22P02 no object, a value '
+'that is null, boolean or nested, a bad key, a number that is no whole multiple of 1/21000; 22003 out of range. '
+'Everyone';
 
 CREATE CAST (rpq.resources AS jsonb) WITH FUNCTION rpq.resources_to_jsonb(rpq.resources) AS ASSIGNMENT;
 COMMENT ON CAST (rpq.resources AS jsonb) IS 'lossless: numbers, and strings for fractions';
