@@ -67,7 +67,7 @@ $(RPQ_SCRIPT): $(SHAPE) $(RERUNNABLE) Makefile rpq.control
 	mv $@.tmp $@
 
 $(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.control
-	{ echo '\echo Use "ALTER EXTENSION rpq UPDATE" to load this file. \quit'; cat $< $(RERUNNABLE); } > $@.tmp
+	{ printf '%s\n' '\echo Use "ALTER EXTENSION rpq UPDATE" to load this file. \quit'; cat $< $(RERUNNABLE); } > $@.tmp
 	mv $@.tmp $@
 
 # ---- what people call -----------------------------------------------------------------------------------------------
