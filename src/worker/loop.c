@@ -13,8 +13,9 @@
  * `fenced` it says that this database is a copy and that it did nothing.
  *
  * An error ends the cycle, never the loop: it is logged, shown in rpq.workers, and followed by a pause of
- * rpq.cycle_interval times 2, 4 ... 64.  Only for a lock that was not granted in time the pause stays what it is: the
- * worker gives way, before the deadlock detector would have to choose between it and a person's command.
+ * rpq.cycle_interval, or a second if that is less, times 2, 4 ... 64.  For a lock that was not granted in time the pause
+ * does not grow: the worker gives way, before the deadlock detector would have to choose between it and a person's
+ * command.
  */
 #include "postgres.h"
 
@@ -52,7 +53,7 @@
 #include "worker/worker.h"
 
 #define CYCLE_TIMEOUT_MS	(5 * 60 * 1000)
-#define RETRY_MS			1000	/* the longest wait for an extension that is locked or being updated */
+#define RETRY_MS			1000	/* the longest wait for a locked extension, and the longest first pause */
 #define NOTIFY_CHANNEL		"rpq"
 #define NOTIFY_MAX			7999
 
@@ -405,11 +406,11 @@ after_cycle(CycleEnd end)
 			break;
 		case CYCLE_FAILED:
 			failures++;
-			pause = (int64) rpq_cycle_interval << Min(failures, 6);
+			pause = (int64) Min(rpq_cycle_interval, RETRY_MS) << Min(failures, 6);
 			wait_next(pause, pause);
 			break;
 		case CYCLE_YIELDED:
-			wait_next(rpq_cycle_interval, rpq_cycle_interval);
+			wait_next(Min(rpq_cycle_interval, RETRY_MS), Min(rpq_cycle_interval, RETRY_MS));
 			break;
 		case CYCLE_ABSENT:
 			rpq_slot_report_absent(my_slot);
