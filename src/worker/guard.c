@@ -36,7 +36,7 @@
 #include "compat.h"
 #include "worker/worker.h"
 
-#define LEAVE_MS	2000		/* the longest that a command waits for the worker; after it, it fails or not by itself */
+#define LEAVE_MS	2000		/* the longest that a command waits for the worker */
 
 static ProcessUtility_hook_type prev_process_utility = NULL;
 

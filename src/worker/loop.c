@@ -13,9 +13,9 @@
  * `fenced` it says that this database is a copy and that it did nothing.
  *
  * An error ends the cycle, never the loop: it is logged, shown in rpq.workers, and followed by a pause of
- * rpq.cycle_interval, or a second if that is less, times 2, 4 ... 64.  For a lock that was not granted in time the pause
- * does not grow: the worker gives way, before the deadlock detector would have to choose between it and a person's
- * command.
+ * rpq.cycle_interval, or a second if that is less, times 2, 4 ... 64.  For a lock that was not granted in time the
+ * pause does not grow: the worker gives way, before the deadlock detector would have to choose between it and a
+ * person's command.
  */
 #include "postgres.h"
 

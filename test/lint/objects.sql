@@ -86,8 +86,10 @@ SELECT is_empty(
 	$$SELECT signature FROM function
 	  WHERE nspname = 'rpq_store'
 	  AND EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) AS g WHERE g.grantee = 0)
+	  AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_rewrite'::regclass
+		AND d.refclassid = 'pg_proc'::regclass AND d.refobjid = function.oid)
 	  ORDER BY 1$$,
-	'PUBLIC may execute no function of rpq_store');
+	'PUBLIC may execute no function of rpq_store but those that views call with the reader''s rights');
 SELECT is_empty(
 	$$SELECT name FROM relation r, LATERAL aclexplode(relacl) AS g
 	  WHERE g.privilege_type = 'TRIGGER' AND g.grantee <> relowner ORDER BY 1$$,
