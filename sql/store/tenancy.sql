@@ -1,5 +1,6 @@
--- Tenancy: who there is.  Written by administrators' functions (sql/api/tenancy.sql), which take no turn: nothing here
--- is read by a cycle but account rights, which are checked again at admission.
+-- Tenancy: who there is.  Written by administrators' functions (sql/api/tenancy.sql) under row locks.  A cycle reads of it
+-- an account's rights alone, so only what takes a right away (deleting an account, its organisation admin flag, a group's
+-- accounts) takes the turns of the scopes in which that account waits.  The fence is written by src/api/caller.c.
 
 CREATE TABLE rpq_store.fence (
 	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -35,14 +36,17 @@ CREATE TABLE rpq_store.account (
 	account_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	tenant_id bigint NOT NULL REFERENCES rpq_store.tenant,
 	name text COLLATE "C" NOT NULL,
-	db_role text COLLATE "C" UNIQUE,
+	db_role text COLLATE "C",
 	org_admin boolean NOT NULL DEFAULT false,
 	gateway boolean NOT NULL DEFAULT false,
 	executor boolean NOT NULL DEFAULT false,
 	driver boolean NOT NULL DEFAULT false,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	UNIQUE (tenant_id, name)
+	deleted_at timestamptz
 );
+-- The row of a deleted account stays, since ended workloads and the ledger show its name; name and role are free again.
+CREATE UNIQUE INDEX account_tenant_name ON rpq_store.account (tenant_id, name) WHERE deleted_at IS NULL;
+CREATE UNIQUE INDEX account_db_role ON rpq_store.account (db_role) WHERE deleted_at IS NULL;
 
 CREATE TABLE rpq_store.user_group (
 	group_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

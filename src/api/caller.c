@@ -1,0 +1,371 @@
+/*
+ * caller.c
+ *
+ * Who asks, and whether this database may act at all.
+ *
+ * The caller is the role in force outside any SECURITY DEFINER function, so that neither our own functions nor an
+ * application's change who asks.  A member of the role that owns the extension is platform admin; everyone else is the
+ * account with that db_role; membership in any other role grants nothing.  rpq.account replaces the account for those
+ * who may act for another; from then on only the named account's rights count.
+ *
+ * Reads account, tenant and fence; writes fence (one row, ON CONFLICT DO NOTHING: the first writers wait for each other,
+ * nobody after them).
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+
+#include "api/api.h"
+#include "errors.h"
+#include "rpq.h"
+
+#define ACCOUNT_COLUMNS "a.account_id, a.tenant_id, a.name, a.org_admin, a.gateway, a.executor, a.driver"
+
+/* One row while the extension is there; the account's columns are NULL when the role has none. */
+static KeptPlan account_of_role = {
+	"SELECT " ACCOUNT_COLUMNS ", e.extowner"
+	" FROM pg_catalog.pg_extension e"
+	" LEFT JOIN rpq_store.account a ON a.db_role = $1 AND a.deleted_at IS NULL"
+	" WHERE e.extname = 'rpq'",
+	1, {TEXTOID}
+};
+
+static KeptPlan account_of_tenant = {
+	"SELECT " ACCOUNT_COLUMNS
+	" FROM rpq_store.account a JOIN rpq_store.tenant t USING (tenant_id)"
+	" WHERE a.tenant_id = $1 AND a.name = $2 AND a.deleted_at IS NULL AND ($3 IS NULL OR t.name = $3)",
+	3, {INT8OID, TEXTOID, TEXTOID}
+};
+
+static KeptPlan account_of_any_tenant = {
+	"SELECT " ACCOUNT_COLUMNS
+	" FROM rpq_store.tenant t JOIN rpq_store.account a ON a.tenant_id = t.tenant_id AND a.name = $1"
+	" WHERE a.deleted_at IS NULL AND ($2 IS NULL OR t.name = $2)",
+	2, {TEXTOID, TEXTOID}
+};
+
+static KeptPlan read_fence = {
+	"SELECT system_identifier = $1 AND database_oid::pg_catalog.int8 = $2 FROM rpq_store.fence",
+	2, {TEXTOID, INT8OID}
+};
+
+static KeptPlan write_fence = {
+	"INSERT INTO rpq_store.fence (system_identifier, database_oid) VALUES ($1, $2::pg_catalog.oid)"
+	" ON CONFLICT DO NOTHING",
+	2, {TEXTOID, INT8OID}
+};
+
+uint64
+rpq_run(KeptPlan *kept, Datum *values, const char *nulls, bool read_only, long limit)
+{
+	int			rc;
+
+	if (kept->plan == NULL)
+	{
+		SPIPlanPtr	plan = SPI_prepare(kept->sql, kept->nargs, kept->types);
+
+		if (plan == NULL)
+			elog(ERROR, "could not prepare \"%s\": %s", kept->sql, SPI_result_code_string(SPI_result));
+		if (SPI_keepplan(plan) != 0)
+			elog(ERROR, "could not keep the plan of \"%s\"", kept->sql);
+		kept->plan = plan;
+	}
+	rc = SPI_execute_plan(kept->plan, values, nulls, read_only, limit);
+	if (rc < 0)
+		elog(ERROR, "could not run \"%s\": %s", kept->sql, SPI_result_code_string(rc));
+	return SPI_processed;
+}
+
+static Datum
+column(int row, int n, bool *isnull)
+{
+	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, n, isnull);
+}
+
+/*
+ * Takes the account from the first row of the result; false when its columns are NULL.
+ */
+static bool
+take_account(Caller *caller, MemoryContext context)
+{
+	bool		isnull;
+	Datum		id = column(0, 1, &isnull);
+	MemoryContext old;
+
+	if (isnull)
+		return false;
+	caller->account_id = DatumGetInt64(id);
+	caller->tenant_id = DatumGetInt64(column(0, 2, &isnull));
+	old = MemoryContextSwitchTo(context);
+	caller->account = TextDatumGetCString(column(0, 3, &isnull));
+	MemoryContextSwitchTo(old);
+	caller->org_admin = DatumGetBool(column(0, 4, &isnull));
+	caller->gateway = DatumGetBool(column(0, 5, &isnull));
+	caller->executor = DatumGetBool(column(0, 6, &isnull));
+	caller->driver = DatumGetBool(column(0, 7, &isnull));
+	caller->actor = caller->account;
+	return true;
+}
+
+static void
+not_known(Caller *caller, int sqlstate, const char *error, const char *hint)
+{
+	caller->known = false;
+	caller->platform_admin = caller->org_admin = caller->gateway = caller->executor = caller->driver = false;
+	caller->account_id = caller->tenant_id = 0;
+	caller->account = caller->gateway_account = caller->on_behalf_of = NULL;
+	caller->actor = caller->db_role;
+	caller->sqlstate = sqlstate;
+	caller->error = error;
+	caller->hint = hint;
+}
+
+/*
+ * The account that rpq.account names takes the place of the caller's own.  What a gateway may not see is answered as
+ * what does not exist.
+ */
+static void
+act_for(Caller *caller, MemoryContext context)
+{
+	char	   *slash = strchr(rpq_account, '/');
+	const char *problem;
+	char	   *tenant = NULL;
+	char	   *name;
+	Datum		values[3];
+	char		nulls[4] = "   ";
+	uint64		found = 0;
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	name = rpq_normal_name(slash ? slash + 1 : rpq_account, &problem);
+	if (slash)
+		tenant = rpq_normal_name(pnstrdup(rpq_account, slash - rpq_account), &problem);
+	if (name == NULL || (slash && tenant == NULL))
+		found = 0;				/* nothing can have such a name */
+	else if (caller->platform_admin)
+	{
+		values[0] = CStringGetTextDatum(name);
+		values[1] = tenant ? CStringGetTextDatum(tenant) : (Datum) 0;
+		nulls[1] = tenant ? ' ' : 'n';
+		found = rpq_run(&account_of_any_tenant, values, nulls, true, 2);
+	}
+	else
+	{
+		values[0] = Int64GetDatum(caller->tenant_id);
+		values[1] = CStringGetTextDatum(name);
+		values[2] = tenant ? CStringGetTextDatum(tenant) : (Datum) 0;
+		nulls[2] = tenant ? ' ' : 'n';
+		found = rpq_run(&account_of_tenant, values, nulls, true, 1);
+	}
+	if (found == 0)
+		not_known(caller, ERRCODE_UNDEFINED_OBJECT, psprintf("account \"%s\" does not exist", rpq_account),
+				  "rpq.account names the account that this session acts for.");
+	else if (found > 1)
+		not_known(caller, ERRCODE_INVALID_PARAMETER_VALUE,
+				  psprintf("account \"%s\" exists in several tenants", rpq_account),
+				  "Write 'tenant/account' in rpq.account.");
+	else
+	{
+		const char *gateway = caller->platform_admin ? NULL : caller->account;
+
+		MemoryContextSwitchTo(old);
+		caller->platform_admin = false;
+		take_account(caller, context);
+		caller->gateway_account = gateway;
+		caller->on_behalf_of = caller->account;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+const Caller *
+rpq_caller(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Caller	   *caller = palloc0(sizeof(Caller));
+	char	   *role = GetUserNameFromId(GetOuterUserId(), true);
+	Datum		values[1];
+	bool		isnull;
+
+	/* a role that was dropped under its session has no name and matches no account */
+	caller->db_role = caller->actor = role ? role : psprintf("%u", GetOuterUserId());
+	values[0] = CStringGetTextDatum(caller->db_role);
+
+	SPI_connect();
+	if (rpq_run(&account_of_role, values, NULL, true, 1) == 1)
+	{
+		Oid			owner = DatumGetObjectId(column(0, 8, &isnull));
+
+		caller->platform_admin = role != NULL && is_member_of_role(GetOuterUserId(), owner);
+		caller->known = (role != NULL && take_account(caller, context)) || caller->platform_admin;
+	}
+	MemoryContextSwitchTo(context);
+	if (!caller->known)
+		not_known(caller, ERRCODE_INSUFFICIENT_PRIVILEGE, psprintf("role \"%s\" has no account", caller->db_role),
+				  "An organisation admin maps the role with rpq.create_account(name, db_role => ...).");
+	if (rpq_account != NULL && rpq_account[0] != '\0')
+	{
+		if (caller->platform_admin || caller->gateway)
+			act_for(caller, context);
+		else
+			not_known(caller, ERRCODE_INSUFFICIENT_PRIVILEGE,
+					  psprintf("role \"%s\" may not act for another account", caller->db_role),
+					  "Only gateway accounts and platform admins may set rpq.account; RESET rpq.account.");
+	}
+	SPI_finish();
+	return caller;
+}
+
+const Caller *
+rpq_known_caller(void)
+{
+	const Caller *caller = rpq_caller();
+
+	if (!caller->known)
+		ereport(ERROR,
+				(errcode(caller->sqlstate),
+				 errmsg("%s", caller->error),
+				 errhint("%s", caller->hint)));
+	return caller;
+}
+
+/* This database's identity, in the order in which both statements take it. */
+static void
+identity(Datum *values)
+{
+	values[0] = CStringGetTextDatum(psprintf(UINT64_FORMAT, GetSystemIdentifier()));
+	values[1] = Int64GetDatum((int64) MyDatabaseId);
+}
+
+/*
+ * 1: the row is this database's, 0: there is none, -1: it is another's.
+ */
+static int
+fence_state(void)
+{
+	Datum		values[2];
+	bool		isnull;
+	int			state = 0;
+
+	SPI_connect();
+	identity(values);
+	if (rpq_run(&read_fence, values, NULL, true, 1) == 1)
+		state = DatumGetBool(column(0, 1, &isnull)) ? 1 : -1;
+	SPI_finish();
+	return state;
+}
+
+bool
+rpq_is_fenced(void)
+{
+	return fence_state() < 0;
+}
+
+void
+rpq_check_fence(void)
+{
+	if (rpq_is_fenced())
+		ereport(ERROR,
+				(errcode(ERRCODE_RPQ_FENCED),
+				 errmsg("this database is a copy or was restored, and is fenced"),
+				 errdetail("Its fence was written in another cluster or database; acting here could drive the same"
+						   " machines twice."),
+				 errhint("When the original no longer acts, take over with SELECT rpq.adopt_database().")));
+}
+
+void
+rpq_write_fence(void)
+{
+	Datum		values[2];
+
+	if (fence_state() != 0)
+		return;
+	SPI_connect();
+	identity(values);
+	rpq_run(&write_fence, values, NULL, false, 0);
+	SPI_finish();
+}
+
+PG_FUNCTION_INFO_V1(rpq_caller_sql);
+PG_FUNCTION_INFO_V1(rpq_is_fenced_sql);
+PG_FUNCTION_INFO_V1(rpq_my_account);
+PG_FUNCTION_INFO_V1(rpq_my_tenant);
+PG_FUNCTION_INFO_V1(rpq_is_platform_admin);
+PG_FUNCTION_INFO_V1(rpq_is_org_admin);
+
+static Datum
+text_or_null(const char *string, bool *isnull)
+{
+	*isnull = string == NULL;
+	return string ? CStringGetTextDatum(string) : (Datum) 0;
+}
+
+/*
+ * caller() → rpq_store.caller_identity.  One who is not known is a row without any right.
+ */
+Datum
+rpq_caller_sql(PG_FUNCTION_ARGS)
+{
+	const Caller *caller = rpq_caller();
+	TupleDesc	tupdesc;
+	Datum		values[11];
+	bool		nulls[11] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE || tupdesc->natts != lengthof(values))
+		elog(ERROR, "caller_identity has not the shape that the library knows");
+	values[0] = CStringGetTextDatum(caller->db_role);
+	values[1] = BoolGetDatum(caller->platform_admin);
+	values[2] = Int64GetDatum(caller->account_id);
+	nulls[2] = caller->account_id == 0;
+	values[3] = text_or_null(caller->account, &nulls[3]);
+	values[4] = Int64GetDatum(caller->tenant_id);
+	nulls[4] = caller->account_id == 0;
+	values[5] = BoolGetDatum(caller->org_admin);
+	values[6] = BoolGetDatum(caller->executor);
+	values[7] = BoolGetDatum(caller->driver);
+	values[8] = text_or_null(caller->gateway_account, &nulls[8]);
+	values[9] = CStringGetTextDatum(caller->actor);
+	values[10] = text_or_null(caller->on_behalf_of, &nulls[10]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}
+
+Datum
+rpq_is_fenced_sql(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(rpq_is_fenced());
+}
+
+Datum
+rpq_my_account(PG_FUNCTION_ARGS)
+{
+	const Caller *caller = rpq_caller();
+
+	if (caller->account_id == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(caller->account_id);
+}
+
+Datum
+rpq_my_tenant(PG_FUNCTION_ARGS)
+{
+	const Caller *caller = rpq_caller();
+
+	if (caller->account_id == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(caller->tenant_id);
+}
+
+Datum
+rpq_is_platform_admin(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(rpq_caller()->platform_admin);
+}
+
+Datum
+rpq_is_org_admin(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(rpq_caller()->org_admin);
+}
