@@ -64,7 +64,8 @@ typedef struct Node
 	const char *why_not;		/* when it takes no work: "cordoned", "unhealthy", "draining" */
 	int			ndevices;
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
-	int64	   *free;			/* [nkeys]; after pods and holds; the gpu entry is the sum over devices */
+	int64	   *free;			/* [nkeys]; after pods and holds; the gpu entry is the sum over devices; below 0 when over */
+	int64	   *capacity;		/* [nkeys] or NULL: unknown; only explanations read it */
 } Node;
 
 typedef enum LimitKind
@@ -129,7 +130,8 @@ struct Lane
 	void	   *store;			/* the store's own */
 
 	/* results */
-	struct Reason *reason;		/* NULL: not considered in this cycle, or all of it was admitted */
+	bool		considered;		/* decided by this plan: blocked (then it has a reason), or admitted to its end */
+	struct Reason *reason;		/* NULL: not considered, or all of it was admitted */
 };
 
 /* One queued workload of a lane. */
@@ -140,7 +142,11 @@ typedef struct Member
 	int			attempt;
 } Member;
 
-/* A reason with its figures. */
+/*
+ * A reason with its figures.  Of limits, wanted is the whole workload (all replicas); of placement, one replica.  A key
+ * counts where wanted is positive and available is not RPQ_UNLIMITED (which means: nothing bounds this key here);
+ * world_resources() turns a vector into a value with just these keys.
+ */
 typedef struct Reason
 {
 	ReasonCode	code;
@@ -148,8 +154,12 @@ typedef struct Reason
 	int			type;			/* -1 when it names none */
 	int64	   *wanted;			/* [nkeys] or NULL: what was asked for against the bound */
 	int64	   *available;		/* [nkeys] or NULL: what was left of it */
-	int64	   *largest;		/* [nkeys] or NULL: what the node with most of the first scarce key has free */
+	int64	   *missing;		/* [nkeys] or NULL: of limits, how much more it would have to be; 0 where it is enough */
+	int64	   *largest;		/* [nkeys] or NULL: what the node with most of the first scarce key has free; its gpu
+								 * entry counts what one replica could have there: devices entirely free, or for a
+								 * part what is left of one device */
 	int64	   *unavailable;	/* [nkeys] or NULL: free on nodes that take nothing new */
+	char	   *why_unavailable;	/* with unavailable: "2 nodes cordoned, 1 node unhealthy" */
 	int			fitting;		/* gang: how many of the replicas would fit */
 	int			replicas;
 	int64		ahead;			/* behind: workload id of the one that is ahead */
@@ -190,6 +200,9 @@ struct World
 	/*
 	 * Members of a lane in order, from the lane's head on.  Returns how many were put into out (fewer than want only
 	 * at the lane's end).  after is NULL for the first call, else the last member returned before.
+	 *
+	 * The core moves head_at and head_id to the first member that it did not admit.  If the store passed over members
+	 * that cannot be had now, it keeps the old head itself.
 	 */
 	int			(*read_members) (World *world, Lane *lane, const Member *after, int want, Member *out);
 	void	   *store;			/* the store's own */
@@ -208,6 +221,8 @@ extern Plan *plan_world(World *world);
 /* reason.c */
 extern const char *reason_code_name(ReasonCode code);
 extern char *reason_sentence(const World *world, const Reason *reason);
+extern struct Resources *world_resources(const World *world, const int64 *vector, const int64 *wanted,
+										 const int64 *available);
 
 /*
  * explain.c: every check that applies to one member of a lane, passed or not, on the present world, which it leaves as
@@ -216,7 +231,10 @@ extern char *reason_sentence(const World *world, const Reason *reason);
 typedef struct Check
 {
 	ReasonCode	code;
+	int			pool;			/* -1: of no one pool */
+	int			type;			/* -1: of no one instance type */
 	bool		passed;
+	bool		never;			/* not passed, and no end of running work will change that: "can never run as things are" */
 	int64	   *wanted;			/* [nkeys] or NULL */
 	int64	   *available;		/* [nkeys] or NULL */
 	const char *detail;

@@ -1,0 +1,319 @@
+/*
+ * admit.c
+ *
+ * Whether one workload of a lane can be admitted now, where, and if not, why not.
+ *
+ * The checks come in the order of ReasonCode: a standing reason of the lane's own; then pool by pool in routing order
+ * whether the pool is open, the limits of the workload's own (for the pool as a whole, then for each instance type), the
+ * pool's total, and placement of all replicas on one instance type.  The first pool that passes takes it.  If none does,
+ * the reason is that of the first pool, and in it of the instance type that came furthest.
+ */
+#include "postgres.h"
+
+#include "core/admit.h"
+#include "core/resources.h"
+#include "lib/stringinfo.h"
+
+void
+candidate_init(const World *world, Lane *lane, Candidate *candidate)
+{
+	candidate->lane = lane;
+	candidate->total = total_request(world, lane);
+	candidate->need = need_create(world, lane->request, lane->replicas);
+}
+
+Reason *
+reason_create(ReasonCode code, int pool, int type)
+{
+	Reason	   *reason = palloc0(sizeof(Reason));
+
+	reason->code = code;
+	reason->pool = pool;
+	reason->type = type;
+	return reason;
+}
+
+static int64 *
+copy_vector(const World *world, const int64 *vector)
+{
+	int64	   *copy = palloc(sizeof(int64) * world->nkeys);
+
+	memcpy(copy, vector, sizeof(int64) * world->nkeys);
+	return copy;
+}
+
+static Reason *
+reason_of_limit(const World *world, const Candidate *candidate, const Limit *limit, int pool)
+{
+	ReasonCode	code = limit->kind == LIMIT_USER ? REASON_USER_QUOTA :
+		limit->kind == LIMIT_POLICY ? REASON_POLICY_LIMIT : REASON_POOL_QUOTA;
+	Reason	   *reason = reason_create(code, pool, limit->type);
+
+	reason->replicas = candidate->lane->replicas;
+	reason->wanted = copy_vector(world, candidate->total);
+	reason->available = limit_available(world, limit);
+	reason->missing = limit_missing(world, limit, candidate->total);
+	return reason;
+}
+
+/*
+ * The node of the usable rooms that has most of the first scarce dimension: one that no node has enough of, else the
+ * first that is asked for.  Returns -1 where there is no node.
+ */
+static int
+most_of_scarce(Placer *placer, int pool, const bool *usable, const Need *need)
+{
+	int			first = -1;
+
+	for (int i = 0; i < need->ndims; i++)
+	{
+		int			best = -1;
+		int64		most = 0;
+
+		for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
+		{
+			Room	   *room;
+			int			node;
+			int64		amount;
+
+			if (!usable[t])
+				continue;
+			room = room_get(placer, pool, t);
+			node = room_most(room, need->dims[i]);
+			if (node < 0)
+				continue;
+			amount = node_dimension(placer->world, &placer->world->nodes[node], need->dims[i]);
+			if (best < 0 || amount > most || (amount == most && node < best))
+			{
+				best = node;
+				most = amount;
+			}
+		}
+		if (best >= 0 && most < need->amounts[i])
+			return best;
+		if (i == 0)
+			first = best;
+	}
+	return first;
+}
+
+/*
+ * The text of why nodes take nothing new: "2 nodes cordoned, 1 node unhealthy".
+ */
+static char *
+why_unavailable(Placer *placer, int pool, const bool *usable)
+{
+	StringInfoData text;
+	const char *whys[MAX_WHYS];
+	int			counts[MAX_WHYS];
+	int			n = 0;
+
+	for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
+	{
+		Room	   *room = usable[t] ? room_get(placer, pool, t) : NULL;
+
+		for (int i = 0; room != NULL && i < room->nwhys; i++)
+		{
+			int			j = 0;
+
+			while (j < n && strcmp(whys[j], room->whys[i]) != 0)
+				j++;
+			if (j == MAX_WHYS)
+				continue;
+			if (j == n)
+			{
+				whys[n] = room->whys[i];
+				counts[n++] = 0;
+			}
+			counts[j] += room->why_counts[i];
+		}
+	}
+	initStringInfo(&text);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&text, "%s%d %s %s", i > 0 ? ", " : "", counts[i], counts[i] == 1 ? "node" : "nodes", whys[i]);
+	return text.data;
+}
+
+/*
+ * Fills in what there is on the nodes of a pool's usable types: free in sum, most on one node, and what is free on nodes
+ * that take nothing new.  Costs a look into each type's tree, not at the nodes.
+ */
+void
+placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
+{
+	World	   *world = placer->world;
+	int			node = most_of_scarce(placer, pool, usable, need);
+	bool		any = false;
+
+	reason->replicas = need->replicas;
+	reason->wanted = copy_vector(world, need->request);
+	reason->available = palloc0(sizeof(int64) * world->nkeys);
+	reason->unavailable = palloc0(sizeof(int64) * world->nkeys);
+	reason->largest = palloc0(sizeof(int64) * world->nkeys);
+	for (int t = 0; t < world->pools[pool].ntypes; t++)
+	{
+		Room	   *room;
+
+		if (!usable[t])
+			continue;
+		room = room_get(placer, pool, t);
+		for (int k = 0; k < world->nkeys; k++)
+		{
+			reason->available[k] += room->sum[k];
+			reason->unavailable[k] += room->unavailable[k];
+			any |= need->request[k] > 0 && room->unavailable[k] > 0;
+		}
+	}
+	if (any)
+		reason->why_unavailable = why_unavailable(placer, pool, usable);
+	if (node < 0)
+		return;
+	for (int k = 1; k < world->nkeys; k++)
+		reason->largest[k] = Max(0, node_dimension(world, &world->nodes[node], KEY_DIM(k)));
+	if (need->part > 0)
+		reason->largest[RPQ_KEY_GPU] = node_dimension(world, &world->nodes[node], DIM_PART);
+	else
+		reason->largest[RPQ_KEY_GPU] = RPQ_UNIT * node_dimension(world, &world->nodes[node], DIM_WHOLE);
+}
+
+/*
+ * Placement of all replicas: of the types that have a node for one, in the policy's order, the first that has room for
+ * all.
+ */
+static bool
+placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot, Reason **reason)
+{
+	const Need *need = candidate->need;
+	int			nspots = place_candidates(placer, pool, placer->usable, need, placer->spots);
+	int64		most = 0;
+	int			best = 0;
+
+	for (int i = 0; i < nspots; i++)
+	{
+		int64		fitting = room_count(placer->spots[i].room, need, need->replicas);
+
+		if (fitting >= need->replicas)
+		{
+			*spot = placer->spots[i];
+			return true;
+		}
+		if (fitting > most)
+		{
+			most = fitting;
+			best = i;
+		}
+	}
+	if (reason == NULL)
+		return false;
+	if (nspots > 0)
+	{
+		*reason = reason_create(REASON_GANG_DOES_NOT_FIT, pool, placer->spots[best].room->type);
+		(*reason)->fitting = (int) most;
+	}
+	else
+		*reason = reason_create(REASON_NO_NODE_FITS, pool, -1);
+	placement_figures(placer, pool, placer->usable, need, *reason);
+	return false;
+}
+
+/*
+ * All checks of one pool.  The types that pass the limits of the workload's own are left in placer->usable.  reason is
+ * NULL where nobody wants to know.
+ */
+static bool
+pool_fits(Placer *placer, const Candidate *candidate, int pool_index, Spot *spot, Reason **reason)
+{
+	World	   *world = placer->world;
+	const Pool *pool = &world->pools[pool_index];
+	const Lane *lane = candidate->lane;
+	const Limit *limit;
+	const Limit *type_limit = NULL;
+	int			nusable = 0;
+
+	if (pool->closed != REASON_NONE)
+	{
+		if (reason != NULL)
+			*reason = reason_create(pool->closed, pool_index, -1);
+		return false;
+	}
+	limit = first_limit_in_way(world, candidate, pool_index, RPQ_WHOLE_POOL);
+	for (int t = 0; limit == NULL && t < pool->ntypes; t++)
+	{
+		int			type = pool->types[t].type;
+		const Limit *in_way;
+
+		placer->usable[t] = false;
+		if (lane->type_allowed != NULL && !lane->type_allowed[type])
+			continue;
+		in_way = first_limit_in_way(world, candidate, pool_index, type);
+		placer->usable[t] = in_way == NULL;
+		if (in_way == NULL)
+			nusable++;
+		else if (type_limit == NULL)
+			type_limit = in_way;
+	}
+	if (limit == NULL && nusable == 0)
+		limit = type_limit;
+	if (limit == NULL && pool->total != NULL && !limit_passes(world, pool->total, candidate->total))
+		limit = pool->total;
+	if (limit != NULL)
+	{
+		if (reason != NULL)
+			*reason = reason_of_limit(world, candidate, limit, pool_index);
+		return false;
+	}
+	return placement_fits(placer, candidate, pool_index, spot, reason);
+}
+
+/*
+ * Whether the candidate can be admitted as the world stands; then spot says where, else *reason says why not.  Takes
+ * nothing.
+ */
+bool
+candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **reason)
+{
+	const Lane *lane = candidate->lane;
+
+	if (lane->own != REASON_NONE || lane->npools == 0)
+	{
+		ReasonCode	code = lane->own != REASON_NONE ? lane->own : REASON_POOL_NOT_READY;
+		int			pool = lane->npools == 1 ? lane->pools[0] : -1;
+
+		if (pool >= 0 && placer->world->pools[pool].closed != REASON_NONE)
+			code = Min(code, placer->world->pools[pool].closed);
+		*reason = reason_create(code, pool, -1);
+		return false;
+	}
+	for (int i = 0; i < lane->npools; i++)
+		if (pool_fits(placer, candidate, lane->pools[i], spot, i == 0 ? reason : NULL))
+			return true;
+	return false;
+}
+
+/*
+ * Admits a workload for which candidate_fits() has just found a spot: counts the nodes and the limits down and says
+ * what was taken.
+ */
+void
+candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission *admission)
+{
+	World	   *world = placer->world;
+	const Need *need = candidate->need;
+	Lane	   *lane = candidate->lane;
+	int			pool = spot.room->pool;
+	int			type = spot.room->type;
+	int			each = need->part > 0 ? 1 : need->whole;
+	int		   *devices = each > 0 ? palloc(sizeof(int) * each * (Size) need->replicas) : NULL;
+
+	admission->lane = lane;
+	admission->pool = pool;
+	admission->type = type;
+	admission->npods = need->replicas;
+	admission->pods = palloc(sizeof(PodPlace) * need->replicas);
+	place_take(spot, need, admission->pods, devices);
+	for (int i = 0; i < lane->nlimits; i++)
+		if (limit_binds(lane->limits[i], pool, RPQ_WHOLE_POOL) || limit_binds(lane->limits[i], pool, type))
+			limit_charge(world, lane->limits[i], candidate->total);
+	if (world->pools[pool].total != NULL)
+		limit_charge(world, world->pools[pool].total, candidate->total);
+}

@@ -1,0 +1,272 @@
+/*
+ * place.c
+ *
+ * What a replica needs, whether a node has it, and taking it: devices first.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "core/place.h"
+#include "core/resources.h"
+
+/*
+ * One pass over the nodes; their order by name is kept in each room.
+ */
+static void
+deal_nodes(Placer *placer)
+{
+	World	   *world = placer->world;
+	int		   *room_of;		/* [npools][ntypes] */
+	int		   *counts;
+	int		   *next;
+
+	room_of = palloc(sizeof(int) * ((Size) world->npools * world->ntypes + 1));
+	memset(room_of, 0xFF, sizeof(int) * ((Size) world->npools * world->ntypes + 1));
+	for (int p = 0; p < world->npools; p++)
+		for (int t = 0; t < world->pools[p].ntypes; t++)
+		{
+			Room	   *room = &placer->rooms[placer->first_room[p] + t];
+
+			room->placer = placer;
+			room->pool = p;
+			room->type = world->pools[p].types[t].type;
+			room->policy = world->pools[p].types[t].policy;
+			room_of[p * world->ntypes + room->type] = placer->first_room[p] + t;
+		}
+
+	counts = palloc0(sizeof(int) * (placer->nrooms + 1));
+	next = palloc(sizeof(int) * (world->nnodes + 1));
+	for (int n = 0; n < world->nnodes; n++)
+	{
+		next[n] = room_of[world->nodes[n].pool * world->ntypes + world->nodes[n].type];
+		if (next[n] >= 0)
+			counts[next[n]]++;
+	}
+	for (int r = 0; r < placer->nrooms; r++)
+		placer->rooms[r].nodes = palloc(sizeof(int) * (counts[r] + 1));
+	for (int n = 0; n < world->nnodes; n++)
+		if (next[n] >= 0)
+		{
+			Room	   *room = &placer->rooms[next[n]];
+
+			room->nodes[room->nnodes++] = n;
+		}
+	pfree(counts);
+	pfree(next);
+	pfree(room_of);
+}
+
+/*
+ * Nodes are dealt to rooms in one pass; the rooms themselves are built when they are asked for.
+ */
+Placer *
+placer_create(World *world)
+{
+	Placer	   *placer = palloc0(sizeof(Placer));
+	int			most_types = 0;
+
+	placer->world = world;
+	placer->first_room = palloc(sizeof(int) * (world->npools + 1));
+	for (int p = 0; p < world->npools; p++)
+	{
+		placer->first_room[p] = placer->nrooms;
+		placer->nrooms += world->pools[p].ntypes;
+		most_types = Max(most_types, world->pools[p].ntypes);
+	}
+	placer->rooms = palloc0(sizeof(Room) * (placer->nrooms + 1));
+	placer->heap_left = palloc(sizeof(int) * (world->nnodes + 1));
+	placer->heap_right = palloc(sizeof(int) * (world->nnodes + 1));
+	placer->heap_rank = palloc(sizeof(int) * (world->nnodes + 1));
+	placer->usable = palloc(sizeof(bool) * (most_types + 1));
+	placer->spots = palloc(sizeof(Spot) * (most_types + 1));
+	deal_nodes(placer);
+	return placer;
+}
+
+static void
+need_add(Need *need, int dim, int64 amount)
+{
+	need->dims[need->ndims] = dim;
+	need->amounts[need->ndims++] = amount;
+}
+
+Need *
+need_create(const World *world, const int64 *request, int replicas)
+{
+	Need	   *need = palloc0(sizeof(Need));
+	int64		gpu = request[RPQ_KEY_GPU];
+
+	need->replicas = replicas;
+	need->request = request;
+	need->dims = palloc(sizeof(int) * world->nkeys);
+	need->amounts = palloc(sizeof(int64) * world->nkeys);
+	if (gpu > 0 && gpu < RPQ_UNIT)
+	{
+		need->part = gpu;
+		need_add(need, DIM_PART, gpu);
+	}
+	else if (gpu > 0)
+	{
+		need->impossible = gpu % RPQ_UNIT != 0 || gpu / RPQ_UNIT > PG_INT32_MAX;
+		need->whole = need->impossible ? 0 : (int) (gpu / RPQ_UNIT);
+		need_add(need, DIM_WHOLE, gpu / RPQ_UNIT);
+	}
+	for (int k = 1; k < world->nkeys; k++)
+		if (request[k] > 0)
+			need_add(need, KEY_DIM(k), request[k]);
+	return need;
+}
+
+/*
+ * How many replicas one node takes, by its room alone: whether it takes work is not looked at.
+ */
+int64
+need_times_on_node(const World *world, const Need *need, const Node *node)
+{
+	int64		times = PG_INT32_MAX;
+
+	if (need->impossible)
+		return 0;
+	for (int k = 1; k < world->nkeys; k++)
+		if (need->request[k] > 0)
+			times = Min(times, node->free[k] < 0 ? 0 : node->free[k] / need->request[k]);
+	if (need->whole > 0)
+	{
+		int			whole = 0;
+
+		for (int d = 0; d < node->ndevices; d++)
+			whole += node->device_free[d] >= RPQ_UNIT;
+		times = Min(times, whole / need->whole);
+	}
+	else if (need->part > 0)
+	{
+		int64		parts = 0;
+
+		for (int d = 0; d < node->ndevices; d++)
+			if (node->device_free[d] > 0)
+				parts += node->device_free[d] / need->part;
+		times = Min(times, parts);
+	}
+	return times;
+}
+
+bool
+need_fits_node(const World *world, const Need *need, const Node *node)
+{
+	return need_times_on_node(world, need, node) > 0;
+}
+
+/*
+ * Where a pool would place one replica: for each type that usable names (by its place in the pool's types) and that
+ * has a node for it, that node; the type whose node the policy prefers comes first.  spots has room for all types.
+ */
+int
+place_candidates(Placer *placer, int pool, const bool *usable, const Need *need, Spot *spots)
+{
+	int			nspots = 0;
+
+	for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
+	{
+		Room	   *room;
+		int			slot;
+		int			i;
+
+		if (!usable[t])
+			continue;
+		room = room_get(placer, pool, t);
+		slot = room_first(room, need);
+		if (slot < 0)
+			continue;
+		for (i = nspots; i > 0 && slot_before(room, slot, spots[i - 1].room, spots[i - 1].slot); i--)
+			spots[i] = spots[i - 1];
+		spots[i].room = room;
+		spots[i].slot = slot;
+		nspots++;
+	}
+	return nspots;
+}
+
+/*
+ * The fullest device that still has the part; of equals the one with the lowest number.
+ */
+static int
+choose_part(const Node *node, int64 part)
+{
+	int			best = -1;
+
+	for (int d = 0; d < node->ndevices; d++)
+		if (node->device_free[d] >= part && (best < 0 || node->device_free[d] < node->device_free[best]))
+			best = d;
+	Assert(best >= 0);
+	return best;
+}
+
+/*
+ * Takes one replica's room of a node.  devices has room for what it takes.
+ */
+static void
+take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices)
+{
+	Node	   *node = &world->nodes[node_index];
+
+	pod->node = node_index;
+	pod->ndevices = 0;
+	pod->devices = need->whole > 0 || need->part > 0 ? devices : NULL;
+	if (need->part > 0)
+	{
+		devices[0] = choose_part(node, need->part);
+		node->device_free[devices[0]] -= need->part;
+		pod->ndevices = 1;
+	}
+	for (int d = 0; pod->ndevices < need->whole; d++)
+	{
+		Assert(d < node->ndevices);
+		if (node->device_free[d] >= RPQ_UNIT)
+		{
+			node->device_free[d] = 0;
+			devices[pod->ndevices++] = d;
+		}
+	}
+	for (int k = 0; k < world->nkeys; k++)
+		if (need->request[k] > 0)
+			node->free[k] -= need->request[k];
+}
+
+/*
+ * Places all replicas in the room of spot, which was found for the first of them; that they fit is known.  devices has
+ * room for all that they take.
+ *
+ * Under binpack a node that was just taken is the first again for as long as it fits: those before it did not fit, and
+ * it has moved towards them.  So it is filled before it goes back into the room.
+ */
+void
+place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
+{
+	Room	   *room = spot.room;
+	World	   *world = room->placer->world;
+	int			slot = spot.slot;
+	int			done = 0;
+
+	while (done < need->replicas)
+	{
+		int			node;
+
+		CHECK_FOR_INTERRUPTS();
+		if (done > 0)
+			slot = room_first(room, need);
+		Assert(slot >= 0);
+		node = room_pop(room, slot);
+		do
+		{
+			take_node(world, node, need, &pods[done], devices);
+			devices += pods[done].ndevices;
+			done++;
+		} while (room->policy == POLICY_BINPACK && done < need->replicas &&
+				 need_fits_node(world, need, &world->nodes[node]));
+		room_push(room, node);
+	}
+	for (int k = 0; k < world->nkeys; k++)
+		if (need->request[k] > 0)
+			room->sum[k] -= need->request[k] * need->replicas;
+}
