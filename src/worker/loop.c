@@ -129,6 +129,8 @@ service_interrupts(void)
 {
 	if (ProcDiePending)
 		proc_exit(0);
+	/* nothing runs that could be cancelled */
+	QueryCancelPending = false;
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
 	{
@@ -345,8 +347,8 @@ run_cycle(void)
 }
 
 /*
- * Waits at least min_ms, whatever happens, and from then on for a wake, but not beyond max_ms.  Only wake-ups of this
- * process end it early; interrupts are served throughout.
+ * Waits at least min_ms, whatever happens, and from then on for a wake, but not beyond max_ms.  Interrupts are served
+ * throughout.  A wait inside the cycle, say for a lock, may have taken the latch's signal, so dirty is asked as well.
  */
 static void
 wait_next(int64 min_ms, int64 max_ms)
@@ -356,9 +358,12 @@ wait_next(int64 min_ms, int64 max_ms)
 
 	for (;;)
 	{
-		int64		rest = start + (woken ? min_ms : Max(min_ms, max_ms)) - rpq_monotonic_ms();
+		int64		rest;
 		int			rc;
 
+		if (pg_atomic_read_u32(&rpq_worker_shared->slots[my_slot].dirty) != 0)
+			woken = true;
+		rest = start + (woken ? min_ms : Max(min_ms, max_ms)) - rpq_monotonic_ms();
 		if (rest <= 0)
 			break;
 		rc = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, (long) rest, PG_WAIT_EXTENSION);

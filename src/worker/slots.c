@@ -338,7 +338,17 @@ rpq_unhold_database(Oid dboid)
 	LWLockAcquire(rpq_worker_shared->lock, LW_EXCLUSIVE);
 	index = rpq_slot_find(dboid);
 	if (index >= 0)
-		rpq_worker_shared->slots[index].held_until = 0;
+	{
+		RpqWorkerSlot *slot = &rpq_worker_shared->slots[index];
+
+		slot->held_until = 0;
+		/* made for the hold alone */
+		if (slot->phase == RPQ_SLOT_KEPT && slot->started_at == 0 && !slot->poked)
+		{
+			pg_atomic_write_u32(&slot->dboid, InvalidOid);
+			rpq_slot_set_phase(slot, RPQ_SLOT_FREE);
+		}
+	}
 	LWLockRelease(rpq_worker_shared->lock);
 	rpq_wake_launcher();
 }

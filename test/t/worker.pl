@@ -84,11 +84,33 @@ $pid = sql('SELECT pid FROM rpq.workers');
 kill 'KILL', $pid;
 ok(until_true("$running AND pid <> $pid", 10), 'after kill -9 and the restart of the server all is back');
 
+# -- pg_cancel_backend ends a cycle, not the worker
+$pid = sql('SELECT pid FROM rpq.workers');
+sql("SELECT pg_cancel_backend($pid)");
+sleep 0.5;
+ok(until_true("$running AND pid = $pid", 1), 'an idle worker is not cancelled');
+replace_cycle('more := false; changed := 0; PERFORM pg_sleep(60);');
+my $sleeping = "SELECT count(*) = 1 FROM pg_stat_activity WHERE pid = $pid AND wait_event = 'PgSleep'";
+ok(until_true($sleeping, 3), 'a long cycle');
+replace_cycle('more := false; changed := 0;');
+sql("SELECT pg_cancel_backend($pid)");
+ok(until_true("SELECT state = 'running' AND last_error ~ '^57014' AND pid = $pid FROM rpq.workers", 4),
+	'a cycle can be cancelled');
+
+# -- another version
+sql("UPDATE pg_extension SET extversion = '0.0' WHERE extname = 'rpq'");
+ok(until_true("SELECT state = 'paused' AND last_error ~ 'version' FROM rpq.workers", 3),
+	'the worker pauses while the extension has another version');
+sql("UPDATE pg_extension SET extversion = (SELECT default_version FROM pg_available_extensions WHERE name = 'rpq')
+	WHERE extname = 'rpq'");
+ok(until_true($running, 3), 'and goes on when it has its own');
+$pid = sql('SELECT pid FROM rpq.workers');
+
 # -- DROP and CREATE EXTENSION
 for my $round (1 .. long_or_short(20, 3))
 {
 	my $start = time;
-	sql('DROP EXTENSION rpq');
+	sql('DROP EXTENSION rpq CASCADE');
 	my $took = time - $start;
 	sql('CREATE EXTENSION rpq');
 	ok($took < 2 && until_true($running, 5), "DROP and CREATE EXTENSION, round $round");
@@ -167,7 +189,7 @@ my $script = PostgreSQL::Test::Utils::tempdir() . '/wake.sql';
 append_to_file($script, "BEGIN;\nINSERT INTO written DEFAULT VALUES;\nSELECT rpq_store.wake();\nCOMMIT;\n");
 $node->command_ok([ 'pgbench', '-n', '-c', '8', '-t', long_or_short(2000, 200), '-f', $script, 'app' ],
 	'eight sessions write and wake');
-ok(until_true('SELECT (SELECT max(n) FROM seen) = (SELECT count(*) FROM written)', 1), 'the last wake was not lost');
+ok(until_true('SELECT (SELECT max(n) FROM seen) = (SELECT count(*) FROM written)', 5), 'the last wake was not lost');
 cmp_ok(sql('SELECT count(*) FROM seen'), '<', sql('SELECT count(*) FROM written'), 'wakes are coalesced');
 
 # -- the list
@@ -191,6 +213,20 @@ my $start = time;
 $node->stop('fast');
 cmp_ok(time - $start, '<', 3, 'the server stops without waiting for workers');
 unlike(slurp_file($node->logfile), qr/deadlock detected|PANIC/, 'no deadlock, no panic in the log');
+
+# -- no room
+my $small = rpq_node('small', databases => '*', conf => 'max_worker_processes = 3');
+for my $name (qw(one two))
+{
+	$small->safe_psql('postgres', "CREATE DATABASE $name");
+	$small->safe_psql($name, 'CREATE EXTENSION rpq');
+}
+sleep 0.5;
+is($small->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'rpq worker'"), '1',
+	'one of two databases has a worker when there is room for no more');
+my @warnings = slurp_file($small->logfile) =~ /no room for an rpq worker for database/g;
+is(scalar(@warnings), 1, 'the log says so, once');
+$small->stop;
 
 # -- no preload
 my $plain = rpq_node('plain', preload => '');

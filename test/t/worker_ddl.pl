@@ -71,8 +71,19 @@ for my $role ($super, 'boss')
 	command($role, "DROP DATABASE $name WITH (FORCE)", 'done', 'DROP WITH (FORCE)');
 }
 
-# What cannot succeed stops nobody.
+# In a transaction the worker stays away until its end, and comes back if nothing came of it.
 with_worker('kept');
+$node->safe_psql('postgres', "SET allow_in_place_tablespaces = on; CREATE TABLESPACE elsewhere LOCATION ''");
+command($super, 'ALTER DATABASE kept SET TABLESPACE elsewhere', 'done', 'SET TABLESPACE');
+ok(until_true($node, 'kept', $running, 3), 'the worker is back');
+command($super, 'ALTER DATABASE kept SET TABLESPACE pg_default', 'done', 'and back');
+ok(until_true($node, 'kept', $running, 3), 'the worker is back');
+$node->safe_psql('postgres', 'DROP TABLESPACE elsewhere');
+command('boss', "BEGIN;\nALTER DATABASE kept RENAME TO other;\nSELECT pg_sleep(1.2);\nROLLBACK;", 'done',
+	'RENAME that is rolled back');
+ok(until_true($node, 'kept', $running, 3), 'the worker is back');
+
+# What cannot succeed stops nobody.
 my $pid = pid_of('kept');
 command('nobody', $_, 'refused', $_)
   for ('DROP DATABASE kept', 'DROP DATABASE kept WITH (FORCE)', 'ALTER DATABASE kept RENAME TO other',
