@@ -9,7 +9,10 @@ CREATE OR REPLACE FUNCTION rpq_store.authorize(action text, object text DEFAULT 
 LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_authorize_sql';
 COMMENT ON FUNCTION rpq_store.authorize(text, text) IS
-'first call of every public function: action is its name, object the name of what it is about (name or tenant/name; NULL for what is made in a tenant: the caller''s tenant or the only one). Returns the object''s id, 0 without object. Errors: 42501 no account, or seen but not permitted; 22023 no object given, or no possible name; 42704 not there or not seen; RQ009 fenced';
+'first call of every public function: action is its name, object the name of what it is about (name or '
+'tenant/name; NULL for what is made in a tenant: the caller''s tenant or the only one). Returns the object''s id, '
+'0 without object. Errors: 42501 no account, or seen but not permitted; 22023 no object given, or no possible '
+'name; 42704 not there or not seen; RQ009 fenced';
 
 CREATE OR REPLACE FUNCTION rpq_store.authorize_id(action text, object_id bigint) RETURNS bigint
 LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -21,13 +24,15 @@ CREATE OR REPLACE FUNCTION rpq_store.caller() RETURNS rpq_store.caller_identity
 LANGUAGE c STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_caller_sql';
 COMMENT ON FUNCTION rpq_store.caller() IS
-'who asks; never raises: one without account, or who sets rpq.account without being allowed to, is a row without any right';
+'who asks; never raises: one without account, or who sets rpq.account without being allowed to, is a row without '
+'any right';
 
 CREATE OR REPLACE FUNCTION rpq_store.is_fenced() RETURNS boolean
 LANGUAGE c STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_is_fenced_sql';
 COMMENT ON FUNCTION rpq_store.is_fenced() IS
-'true when the fence row is that of another cluster or database: this one is a copy, and only shows until rpq.adopt_database()';
+'true when the fence row is that of another cluster or database: this one is a copy, and only shows until '
+'rpq.adopt_database()';
 
 -- Names
 
@@ -35,7 +40,8 @@ CREATE OR REPLACE FUNCTION rpq_store.check_name(what text, name text) RETURNS te
 LANGUAGE c IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_check_name_sql';
 COMMENT ON FUNCTION rpq_store.check_name(text, text) IS
-'the name as it is stored: without spaces around it, in normal form C, 1 to 63 characters, no control or format characters, no slash. Error: 22023, naming what it was for';
+'the name as it is stored: without spaces around it, in normal form C, 1 to 63 characters, no control or format '
+'characters, no slash. Error: 22023, naming what it was for';
 
 CREATE OR REPLACE FUNCTION rpq_store.tenant_of(name text) RETURNS bigint
 LANGUAGE c STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -73,8 +79,8 @@ AS 'MODULE_PATHNAME', 'rpq_find_node';
 COMMENT ON FUNCTION rpq_store.find_node(text) IS
 'a node of a pool that the caller may see. Errors: 42704, 22023 for NULL';
 
--- Filters of the views: each is one look-up, meant to stand in a scalar sub-select so that it runs once a query.  One who
--- is nobody gets NULL, false or an empty array, so that views are empty and raise nothing.
+-- Filters of the views: each is one look-up, meant to stand in a scalar sub-select so that it runs once a query.  One
+-- who is nobody gets NULL, false or an empty array, so that views are empty and raise nothing.
 
 CREATE OR REPLACE FUNCTION rpq_store.my_account() RETURNS bigint
 LANGUAGE c STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -105,7 +111,7 @@ BEGIN
 	IF me.platform_admin THEN
 		RETURN ARRAY(SELECT p.pool_id FROM rpq_store.pool p);
 	ELSIF me.account_id IS NULL THEN
-		RETURN '{}';
+		RETURN '{}'::bigint[];
 	ELSIF me.org_admin THEN
 		RETURN ARRAY(SELECT p.pool_id FROM rpq_store.pool p WHERE p.tenant_id = me.tenant_id);
 	END IF;
@@ -119,7 +125,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.seen_pools() IS
-'the pools that the caller may see: all, those of its tenant (deleted ones included), or those that it administers or is a member of and open shared ones';
+'the pools that the caller may see: all, those of its tenant (deleted ones included), or those that it administers '
+'or is a member of and open shared ones';
 
 CREATE OR REPLACE FUNCTION rpq_store.administered_pools() RETURNS bigint[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -130,7 +137,7 @@ BEGIN
 	IF me.platform_admin THEN
 		RETURN ARRAY(SELECT p.pool_id FROM rpq_store.pool p);
 	ELSIF me.account_id IS NULL THEN
-		RETURN '{}';
+		RETURN '{}'::bigint[];
 	ELSIF me.org_admin THEN
 		RETURN ARRAY(SELECT p.pool_id FROM rpq_store.pool p WHERE p.tenant_id = me.tenant_id);
 	END IF;

@@ -1,7 +1,7 @@
 -- The operation history: record() for administrators' functions, triggers for what goes past them.
 --
--- record() inserts into history, nothing else.  The triggers stand on configuration tables and act only while rpq.action
--- is empty, which it is not inside the functions.  History takes no lock that anybody waits for.
+-- record() inserts into history, nothing else.  The triggers stand on configuration tables and act only while
+-- rpq.action is empty, which it is not inside the functions.  History takes no lock that anybody waits for.
 
 CREATE OR REPLACE FUNCTION rpq_store.changed_keys(value jsonb, other jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -49,7 +49,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.record(text, text, bigint, text, bigint, bigint, jsonb, jsonb, bigint) IS
-'writes one row of the operation history: with old and new the changed keys alone, and nothing when they are equal. With an operation the row is by the one who asked for it';
+'writes one row of the operation history: with old and new the changed keys alone, and nothing when they are '
+'equal. With an operation the row is by the one who asked for it';
 
 -- Changes past the functions are recorded as what they are.  Arguments: object kind, column of the id, column of the
 -- name ('' = none).
@@ -121,8 +122,9 @@ EXECUTE FUNCTION rpq_store.record_raw_change('pool', 'pool_id', 'name');
 CREATE OR REPLACE TRIGGER record_raw_change AFTER UPDATE OR DELETE ON rpq_store.pool_instance FOR EACH ROW
 WHEN (coalesce(current_setting('rpq.action', true), '') = '')
 EXECUTE FUNCTION rpq_store.record_raw_change('pool_instance', 'pool_instance_id', '');
-CREATE OR REPLACE TRIGGER record_raw_change AFTER DELETE OR UPDATE OF name, pool_id, type_id, capacity, schedulable, draining, health, health_reason, labels,
-	provider_id ON rpq_store.node FOR EACH ROW
+CREATE OR REPLACE TRIGGER record_raw_change AFTER DELETE
+	OR UPDATE OF name, pool_id, type_id, capacity, schedulable, draining, health, health_reason, labels, provider_id
+	ON rpq_store.node FOR EACH ROW
 WHEN (coalesce(current_setting('rpq.action', true), '') = '')
 EXECUTE FUNCTION rpq_store.record_raw_change('node', 'node_id', 'name');
 CREATE OR REPLACE TRIGGER record_raw_change AFTER UPDATE OR DELETE ON rpq_store.member FOR EACH ROW

@@ -3,13 +3,13 @@
  *
  * Who asks, and whether this database may act at all.
  *
- * The caller is the role in force outside any SECURITY DEFINER function, so that neither our own functions nor an
- * application's change who asks.  A member of the role that owns the extension is platform admin; everyone else is the
- * account with that db_role; membership in any other role grants nothing.  rpq.account replaces the account for those
- * who may act for another; from then on only the named account's rights count.
+ * The caller is the role in force outside any SECURITY DEFINER function, so that neither our own functions nor those of
+ * an application change who asks.  A member of the role that owns the extension is platform admin; everyone else is
+ * the account with that db_role; membership in any other role grants nothing.  rpq.account replaces the account for
+ * those who may act for another; from then on only the named account's rights count.
  *
- * Reads account, tenant and fence; writes fence (one row, ON CONFLICT DO NOTHING: the first writers wait for each other,
- * nobody after them).
+ * Reads account, tenant and fence; writes fence (one row, ON CONFLICT DO NOTHING: the first writers wait for each
+ * other, nobody after them).
  */
 #include "postgres.h"
 

@@ -47,8 +47,8 @@
 	"SELECT o.node_id, o.tenant_id," ADMINISTERS("o.pool_id") ", false," SEES_POOL("p") \
 	" FROM rpq_store.node o JOIN rpq_store.pool p ON p.pool_id = o.pool_id WHERE "
 #define WORKLOAD_BODY \
-	"SELECT o.workload_id, o.tenant_id," ADMINISTERS("ANY (ARRAY[o.pool_id, o.scope_id])") ", o.account_id = $4, false" \
-	" FROM rpq_store.workload o WHERE "
+	"SELECT o.workload_id, o.tenant_id," ADMINISTERS("ANY (ARRAY[o.pool_id, o.scope_id])") "," \
+	" o.account_id = $4, false FROM rpq_store.workload o WHERE "
 #define POD_BODY \
 	"SELECT o.pod_id, w.tenant_id," ADMINISTERS("w.pool_id") ", w.account_id = $4, false" \
 	" FROM rpq_store.pod o JOIN rpq_store.workload w ON w.workload_id = o.workload_id WHERE "

@@ -47,7 +47,7 @@ typedef struct Action
 /* Sorted by name in bytes: looked up by bisection. */
 static const Action actions[] = {
 	{"add_nodes", KIND_TENANT, PLATFORM, DECIDES},
-	{"add_to_group", KIND_USER_GROUP, ORG_UP, DECIDES},
+	{"add_to_group", KIND_USER_GROUP, ORG_UP, STORES},
 	{"adopt_database", KIND_NONE, PLATFORM, 0},
 	{"authorize", KIND_POOL, POOL_UP, DECIDES},
 	{"authorize_list", KIND_POOL, POOL_UP, DECIDES},
