@@ -42,7 +42,10 @@ copy_vector(const World *world, const int64 *vector)
 	return copy;
 }
 
-static Reason *
+/*
+ * What a limit means for a candidate, in figures; whether it passes is not looked at.
+ */
+Reason *
 reason_of_limit(const World *world, const Candidate *candidate, const Limit *limit, int pool)
 {
 	ReasonCode	code = limit->kind == LIMIT_USER ? REASON_USER_QUOTA :

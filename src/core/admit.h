@@ -33,6 +33,7 @@ extern void candidate_init(const World *world, Lane *lane, Candidate *candidate)
 extern bool candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **reason);
 extern void candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission *admission);
 extern Reason *reason_create(ReasonCode code, int pool, int type);
+extern Reason *reason_of_limit(const World *world, const Candidate *candidate, const Limit *limit, int pool);
 extern void placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason);
 
 #endif							/* RPQ_CORE_ADMIT_H */

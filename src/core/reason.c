@@ -112,6 +112,11 @@ append_limit(StringInfo text, const World *world, const Reason *reason)
 												reason->code == REASON_USER_QUOTA ? reason->pool : -1, reason->type));
 	if (reason->wanted == NULL || reason->available == NULL)
 		return;
+	if (vector_text(world, reason->wanted, reason->wanted, reason->available)[0] == '\0')
+	{
+		appendStringInfoString(text, " bounds nothing that is asked for");
+		return;
+	}
 	appendStringInfo(text, ": %s wanted, ", vector_text(world, reason->wanted, reason->wanted, reason->available));
 	appendStringInfo(text, "%s %s", vector_text(world, reason->available, reason->wanted, reason->available), left);
 	if (reason->missing != NULL && positive_text(world, reason->missing)[0] != '\0')

@@ -234,7 +234,7 @@ typedef struct Check
 	int			pool;			/* -1: of no one pool */
 	int			type;			/* -1: of no one instance type */
 	bool		passed;
-	bool		never;			/* not passed, and no end of running work will change that: "can never run as things are" */
+	bool		never;			/* not passed, and no end of running work changes that: "can never run as things are set" */
 	int64	   *wanted;			/* [nkeys] or NULL */
 	int64	   *available;		/* [nkeys] or NULL */
 	const char *detail;
