@@ -106,3 +106,94 @@ CREATE TABLE rpq_store.pool_admin (
 	PRIMARY KEY (pool_id, account_id)
 );
 CREATE INDEX pool_admin_account ON rpq_store.pool_admin (account_id);
+
+COMMENT ON SEQUENCE rpq_store.scope_id_seq IS 'ids of scopes: pools and queues';
+
+COMMENT ON TABLE rpq_store.pool IS
+'a named set of nodes of one kind in one cluster, with quotas, members and rules; never deleted physically';
+COMMENT ON COLUMN rpq_store.pool.pool_id IS 'its id, and that of its scope';
+COMMENT ON COLUMN rpq_store.pool.tenant_id IS 'the tenant that it belongs to';
+COMMENT ON COLUMN rpq_store.pool.cluster_id IS 'the cluster that its nodes are in';
+COMMENT ON COLUMN rpq_store.pool.kind IS 'gpu or cpu: the kind of its instance types';
+COMMENT ON COLUMN rpq_store.pool.type IS 'shared, dedicated or exclusive';
+COMMENT ON COLUMN rpq_store.pool.name IS 'its name, unique in the tenant among pools that are not deleted';
+COMMENT ON COLUMN rpq_store.pool.status IS 'creating, ready, updating, failed, deleting or deleted';
+COMMENT ON COLUMN rpq_store.pool.description IS 'free text';
+COMMENT ON COLUMN rpq_store.pool.project_group_id IS 'the project group that it is shown under';
+COMMENT ON COLUMN rpq_store.pool.workload_types IS 'names of the workload types that it takes; NULL: all';
+COMMENT ON COLUMN rpq_store.pool.default_priority IS 'priority, 0 to 100, of a submission without one';
+COMMENT ON COLUMN rpq_store.pool.user_default_quota IS
+'personal quota of members in config mode default, for the pool as a whole; NULL: no limit';
+COMMENT ON COLUMN rpq_store.pool.scheduling_policy IS 'how nodes are chosen: binpack, spread or least_fragmentation';
+COMMENT ON COLUMN rpq_store.pool.queueing IS 'what a blocked workload keeps others from: backfill or best_effort';
+COMMENT ON COLUMN rpq_store.pool.frozen IS 'nothing is submitted or admitted; what runs goes on';
+COMMENT ON COLUMN rpq_store.pool.allow_guarantee IS 'whether members with the right may submit guaranteed workloads';
+COMMENT ON COLUMN rpq_store.pool.pay_as_you_go IS 'every workload is non-preemptible; set at creation';
+COMMENT ON COLUMN rpq_store.pool.faulty_node_rotation IS
+'exclusive pools: an unhealthy node is swapped for one of the shared pool';
+COMMENT ON COLUMN rpq_store.pool.idle_time_sharing IS
+'exclusive pools: preemptible work of the shared pool may use free nodes';
+COMMENT ON COLUMN rpq_store.pool.open IS 'shared pools: every account of the tenant may submit; off: members only';
+COMMENT ON COLUMN rpq_store.pool.isolate_accounts IS 'exclusive pools: a node hosts pods of one account at a time';
+COMMENT ON COLUMN rpq_store.pool.min_runtime IS 'how long a workload runs before it may be preempted';
+COMMENT ON COLUMN rpq_store.pool.created_at IS 'when it was made, or asked for';
+COMMENT ON COLUMN rpq_store.pool.deleted_at IS 'when it was deleted; NULL: it is not';
+
+COMMENT ON TABLE rpq_store.pool_instance IS
+'an instance type that a pool has or had nodes of, with what is set for it alone';
+COMMENT ON COLUMN rpq_store.pool_instance.pool_instance_id IS 'a key of one column';
+COMMENT ON COLUMN rpq_store.pool_instance.pool_id IS 'the pool';
+COMMENT ON COLUMN rpq_store.pool_instance.type_id IS 'the instance type';
+COMMENT ON COLUMN rpq_store.pool_instance.scheduling_policy IS
+'in place of the pool''s, for nodes of this type; NULL: the pool''s';
+COMMENT ON COLUMN rpq_store.pool_instance.user_default_quota IS
+'personal quota for this type of members in config mode default; NULL: no limit';
+
+COMMENT ON TABLE rpq_store.pool_capacity IS 'the distinct node sizes of a pool; their sum is its total';
+COMMENT ON COLUMN rpq_store.pool_capacity.pool_id IS 'the pool';
+COMMENT ON COLUMN rpq_store.pool_capacity.type_id IS 'the instance type';
+COMMENT ON COLUMN rpq_store.pool_capacity.capacity IS 'what such a node holds for use';
+COMMENT ON COLUMN rpq_store.pool_capacity.nodes IS 'how many nodes of the pool have this type and size';
+
+COMMENT ON TABLE rpq_store.node IS 'one machine; it is in exactly one pool';
+COMMENT ON COLUMN rpq_store.node.node_id IS 'its id';
+COMMENT ON COLUMN rpq_store.node.tenant_id IS 'the tenant of its pool';
+COMMENT ON COLUMN rpq_store.node.cluster_id IS 'the cluster that it stands in';
+COMMENT ON COLUMN rpq_store.node.name IS 'its name, unique in the tenant';
+COMMENT ON COLUMN rpq_store.node.pool_id IS 'the pool that it is in';
+COMMENT ON COLUMN rpq_store.node.type_id IS 'its instance type';
+COMMENT ON COLUMN rpq_store.node.capacity IS 'what it nominally holds; gpu counts its devices';
+COMMENT ON COLUMN rpq_store.node.reported IS 'what its executor last said that it holds; NULL: nothing was said';
+COMMENT ON COLUMN rpq_store.node.usable IS 'the lesser of capacity and reported';
+COMMENT ON COLUMN rpq_store.node.schedulable IS
+'an administrator''s decision: off is cordoned, nothing new is placed on it';
+COMMENT ON COLUMN rpq_store.node.draining IS 'an operation is taking its pods off';
+COMMENT ON COLUMN rpq_store.node.health IS
+'healthy, degraded or unhealthy; nothing new is placed on one that is not healthy';
+COMMENT ON COLUMN rpq_store.node.health_reason IS 'why it is not healthy, or cordoned, in words';
+COMMENT ON COLUMN rpq_store.node.silent IS 'it is unhealthy because its executor was silent, not by a decision';
+COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
+COMMENT ON COLUMN rpq_store.node.provider_id IS 'the machine''s id at its provider';
+COMMENT ON COLUMN rpq_store.node.autoscaler_instance_id IS 'the autoscaler''s instance that it came from';
+COMMENT ON COLUMN rpq_store.node.created_at IS 'when it was added';
+
+COMMENT ON TABLE rpq_store.member IS
+'an account authorised in a pool; in a shared pool, one with settings of its own';
+COMMENT ON COLUMN rpq_store.member.member_id IS 'a key of one column';
+COMMENT ON COLUMN rpq_store.member.pool_id IS 'the pool';
+COMMENT ON COLUMN rpq_store.member.account_id IS 'the account';
+COMMENT ON COLUMN rpq_store.member.max_priority IS 'the highest priority, 0 to 100, that it may submit with';
+COMMENT ON COLUMN rpq_store.member.guarantee IS 'whether it may submit workloads that are never preempted';
+COMMENT ON COLUMN rpq_store.member.created_at IS 'when it became a member';
+
+COMMENT ON TABLE rpq_store.member_quota IS
+'a member''s own quota (config mode custom); without a row the default is looked up';
+COMMENT ON COLUMN rpq_store.member_quota.member_quota_id IS 'a key of one column';
+COMMENT ON COLUMN rpq_store.member_quota.pool_id IS 'the pool';
+COMMENT ON COLUMN rpq_store.member_quota.account_id IS 'the account';
+COMMENT ON COLUMN rpq_store.member_quota.type_id IS 'the instance type; 0: the pool as a whole';
+COMMENT ON COLUMN rpq_store.member_quota.quota IS 'the most that it may use; a key that it lacks is not limited';
+
+COMMENT ON TABLE rpq_store.pool_admin IS 'resource administrators of a pool';
+COMMENT ON COLUMN rpq_store.pool_admin.pool_id IS 'the pool';
+COMMENT ON COLUMN rpq_store.pool_admin.account_id IS 'the account that administers it';
