@@ -46,7 +46,7 @@ copy_vector(const World *world, const int64 *vector)
  * What a limit means for a candidate, in figures; whether it passes is not looked at.
  */
 Reason *
-reason_of_limit(const World *world, const Candidate *candidate, const Limit *limit, int pool)
+reason_of_limit(const World *world, const Candidate *candidate, const UsageLimit *limit, int pool)
 {
 	ReasonCode	code = limit->kind == LIMIT_USER ? REASON_USER_QUOTA :
 		limit->kind == LIMIT_POLICY ? REASON_POLICY_LIMIT : REASON_POOL_QUOTA;
@@ -229,8 +229,8 @@ pool_fits(Placer *placer, const Candidate *candidate, int pool_index, Spot *spot
 	World	   *world = placer->world;
 	const Pool *pool = &world->pools[pool_index];
 	const Lane *lane = candidate->lane;
-	const Limit *limit;
-	const Limit *type_limit = NULL;
+	const UsageLimit *limit;
+	const UsageLimit *type_limit = NULL;
 	int			nusable = 0;
 
 	if (pool->closed != REASON_NONE)
@@ -243,7 +243,7 @@ pool_fits(Placer *placer, const Candidate *candidate, int pool_index, Spot *spot
 	for (int t = 0; limit == NULL && t < pool->ntypes; t++)
 	{
 		int			type = pool->types[t].type;
-		const Limit *in_way;
+		const UsageLimit *in_way;
 
 		placer->usable[t] = false;
 		if (lane->type_allowed != NULL && !lane->type_allowed[type])

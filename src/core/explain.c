@@ -108,7 +108,7 @@ explain_state(Explanation *ex, int pool_index)
  * Whether the bound itself, with nothing in use, is too small in a key that stands in the way.
  */
 static bool
-never_passes(const World *world, const Limit *limit, const int64 *total)
+never_passes(const World *world, const UsageLimit *limit, const int64 *total)
 {
 	for (int k = 0; k < world->nkeys; k++)
 		if (!limit_passes_key(limit, total, k) && total[k] > limit_bound(limit, k))
@@ -120,7 +120,7 @@ never_passes(const World *world, const Limit *limit, const int64 *total)
  * The exact change that lets the workload pass: each bound in its way, raised to what is in use and what it wants.
  */
 static char *
-raise_limit(Explanation *ex, const Limit *limit, const Reason *reason, bool never)
+raise_limit(Explanation *ex, const UsageLimit *limit, const Reason *reason, bool never)
 {
 	const World *world = ex->world;
 	int64	   *raised = palloc0(sizeof(int64) * world->nkeys);
@@ -143,7 +143,7 @@ raise_limit(Explanation *ex, const Limit *limit, const Reason *reason, bool neve
 }
 
 static void
-add_limit(Explanation *ex, const Limit *limit, int pool)
+add_limit(Explanation *ex, const UsageLimit *limit, int pool)
 {
 	const int64 *total = ex->candidate.total;
 	Reason	   *reason = reason_of_limit(ex->world, &ex->candidate, limit, pool);
@@ -171,7 +171,7 @@ explain_limits(Explanation *ex, int pool_index, bool first)
 		for (int of_type = 0; of_type <= 1; of_type++)
 			for (int i = 0; i < lane->nlimits; i++)
 			{
-				const Limit *limit = lane->limits[i];
+				const UsageLimit *limit = lane->limits[i];
 
 				if (limit->kind != kind || (limit->type != RPQ_WHOLE_POOL) != of_type)
 					continue;
@@ -189,7 +189,7 @@ explain_limits(Explanation *ex, int pool_index, bool first)
  * How many replicas a node would hold if nothing ran on it, as far as its capacity is known.
  */
 static int64
-times_when_empty(const World *world, const Need *need, const Node *node)
+times_when_empty(const World *world, const Need *need, const PoolNode *node)
 {
 	int64		times = PG_INT32_MAX;
 
@@ -210,7 +210,7 @@ times_when_empty(const World *world, const Need *need, const Node *node)
  * or how much more of one.
  */
 static void
-node_missing(const World *world, const Need *need, const Node *node, int64 *missing)
+node_missing(const World *world, const Need *need, const PoolNode *node, int64 *missing)
 {
 	int64		times = need_times_on_node(world, need, node);
 	int64		whole = 0;
@@ -249,7 +249,7 @@ typedef struct Survey
 static void
 survey_node(World *world, const Need *need, int index, Survey *survey, int64 *scratch)
 {
-	const Node *node = &world->nodes[index];
+	const PoolNode *node = &world->nodes[index];
 	int64		empty = times_when_empty(world, need, node);
 	int			k = 0;
 

@@ -32,7 +32,7 @@ total_request(const World *world, const Lane *lane)
  * The bound of a key, RPQ_UNLIMITED for none.  What a pool's total does not name, the pool does not have.
  */
 int64
-limit_bound(const Limit *limit, int key)
+limit_bound(const UsageLimit *limit, int key)
 {
 	if (limit->kind == LIMIT_POOL && limit->max[key] == RPQ_UNLIMITED)
 		return 0;
@@ -44,13 +44,13 @@ limit_bound(const Limit *limit, int key)
  * as a whole).
  */
 bool
-limit_binds(const Limit *limit, int pool, int type)
+limit_binds(const UsageLimit *limit, int pool, int type)
 {
 	return (limit->pool < 0 || limit->pool == pool) && limit->type == type;
 }
 
 bool
-limit_passes_key(const Limit *limit, const int64 *total, int key)
+limit_passes_key(const UsageLimit *limit, const int64 *total, int key)
 {
 	int64		bound = limit_bound(limit, key);
 	int64		then;
@@ -61,7 +61,7 @@ limit_passes_key(const Limit *limit, const int64 *total, int key)
 }
 
 bool
-limit_passes(const World *world, const Limit *limit, const int64 *total)
+limit_passes(const World *world, const UsageLimit *limit, const int64 *total)
 {
 	for (int k = 0; k < world->nkeys; k++)
 		if (!limit_passes_key(limit, total, k))
@@ -73,7 +73,7 @@ limit_passes(const World *world, const Limit *limit, const int64 *total)
  * What is left of a limit, zero where usage is beyond it, RPQ_UNLIMITED in the keys that it does not bound.
  */
 int64 *
-limit_available(const World *world, const Limit *limit)
+limit_available(const World *world, const UsageLimit *limit)
 {
 	int64	   *available = palloc(sizeof(int64) * world->nkeys);
 
@@ -90,7 +90,7 @@ limit_available(const World *world, const Limit *limit)
  * By how much a limit would have to be larger to let a workload pass; zero in the keys that do not stand in its way.
  */
 int64 *
-limit_missing(const World *world, const Limit *limit, const int64 *total)
+limit_missing(const World *world, const UsageLimit *limit, const int64 *total)
 {
 	int64	   *missing = palloc0(sizeof(int64) * world->nkeys);
 
@@ -106,7 +106,7 @@ limit_missing(const World *world, const Limit *limit, const int64 *total)
  * Adds an admission to the usage under a limit.  The amounts were admitted, so they are on nodes and cannot overflow.
  */
 void
-limit_charge(const World *world, Limit *limit, const int64 *total)
+limit_charge(const World *world, UsageLimit *limit, const int64 *total)
 {
 	for (int k = 0; k < world->nkeys; k++)
 		limit->used[k] += total[k];
@@ -116,15 +116,15 @@ limit_charge(const World *world, Limit *limit, const int64 *total)
  * The first limit of a workload's own that holds it up in a pool, on a type or (RPQ_WHOLE_POOL) in the pool as a
  * whole: personal quotas before policy limits.  NULL when all of them pass.
  */
-const Limit *
+const UsageLimit *
 first_limit_in_way(const World *world, const Candidate *candidate, int pool, int type)
 {
 	const Lane *lane = candidate->lane;
-	const Limit *found = NULL;
+	const UsageLimit *found = NULL;
 
 	for (int i = 0; i < lane->nlimits; i++)
 	{
-		const Limit *limit = lane->limits[i];
+		const UsageLimit *limit = lane->limits[i];
 
 		if (limit_binds(limit, pool, type) && (found == NULL || limit->kind < found->kind) &&
 			!limit_passes(world, limit, candidate->total))

@@ -36,7 +36,7 @@ typedef struct Planner
 {
 	World	   *world;
 	Placer	   *placer;
-	Plan	   *plan;
+	CyclePlan	   *plan;
 	int			maxadmissions;
 	int			nlines;
 	Line	  **heap;			/* [nlines], the first is on top */
@@ -109,7 +109,7 @@ planner_init(Planner *planner, World *world)
 {
 	planner->world = world;
 	planner->placer = placer_create(world);
-	planner->plan = palloc0(sizeof(Plan));
+	planner->plan = palloc0(sizeof(CyclePlan));
 	planner->maxadmissions = 64;
 	planner->plan->admissions = palloc(sizeof(Admission) * planner->maxadmissions);
 	planner->lines = palloc0(sizeof(Line) * (world->nlanes + 1));
@@ -165,7 +165,7 @@ admit_first(Planner *planner, Spot spot)
 {
 	Line	   *line = planner->heap[0];
 	Lane	   *lane = line->candidate.lane;
-	Plan	   *plan = planner->plan;
+	CyclePlan	   *plan = planner->plan;
 	Admission  *admission;
 
 	if (plan->nadmissions == planner->maxadmissions)
@@ -195,7 +195,7 @@ admit_first(Planner *planner, Spot spot)
  * not reached because the plan is cut off; then, and only then, plan->more is true and at least one more workload could
  * have been admitted.
  */
-Plan *
+CyclePlan *
 plan_world(World *world)
 {
 	Planner		planner;

@@ -122,7 +122,7 @@ need_create(const World *world, const int64 *request, int replicas)
  * How many replicas one node takes, by its room alone: whether it takes work is not looked at.
  */
 int64
-need_times_on_node(const World *world, const Need *need, const Node *node)
+need_times_on_node(const World *world, const Need *need, const PoolNode *node)
 {
 	int64		times = PG_INT32_MAX;
 
@@ -152,7 +152,7 @@ need_times_on_node(const World *world, const Need *need, const Node *node)
 }
 
 bool
-need_fits_node(const World *world, const Need *need, const Node *node)
+need_fits_node(const World *world, const Need *need, const PoolNode *node)
 {
 	return need_times_on_node(world, need, node) > 0;
 }
@@ -191,7 +191,7 @@ place_candidates(Placer *placer, int pool, const bool *usable, const Need *need,
  * The fullest device that still has the part; of equals the one with the lowest number.
  */
 static int
-choose_part(const Node *node, int64 part)
+choose_part(const PoolNode *node, int64 part)
 {
 	int			best = -1;
 
@@ -208,7 +208,7 @@ choose_part(const Node *node, int64 part)
 static void
 take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices)
 {
-	Node	   *node = &world->nodes[node_index];
+	PoolNode	   *node = &world->nodes[node_index];
 
 	pod->node = node_index;
 	pod->ndevices = 0;

@@ -97,7 +97,7 @@ typedef struct Placer
 
 /* room.c */
 extern Room *room_get(Placer *placer, int pool, int type_slot);
-extern void node_state(const World *world, const Node *node, int64 *state);
+extern void node_state(const World *world, const PoolNode *node, int64 *state);
 extern int	room_first(const Room *room, const Need *need);
 extern int64 room_count(const Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
@@ -107,7 +107,7 @@ extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);
 
 /* One dimension of a node. */
 static inline int64
-node_dimension(const World *world, const Node *node, int dim)
+node_dimension(const World *world, const PoolNode *node, int dim)
 {
 	int64		amount = 0;
 
@@ -130,8 +130,8 @@ slot_state(const Room *room, int slot)
 /* place.c */
 extern Placer *placer_create(World *world);
 extern Need *need_create(const World *world, const int64 *request, int replicas);
-extern bool need_fits_node(const World *world, const Need *need, const Node *node);
-extern int64 need_times_on_node(const World *world, const Need *need, const Node *node);
+extern bool need_fits_node(const World *world, const Need *need, const PoolNode *node);
+extern int64 need_times_on_node(const World *world, const Need *need, const PoolNode *node);
 extern int	place_candidates(Placer *placer, int pool, const bool *usable, const Need *need, Spot *spots);
 extern void place_take(Spot spot, const Need *need, PodPlace *pods, int *devices);
 

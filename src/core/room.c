@@ -19,7 +19,7 @@
  * The state of a node: its dimensions, then the sum over its devices.
  */
 void
-node_state(const World *world, const Node *node, int64 *state)
+node_state(const World *world, const PoolNode *node, int64 *state)
 {
 	state[DIM_WHOLE] = 0;
 	state[DIM_PART] = 0;
@@ -401,7 +401,7 @@ room_count(const Room *room, const Need *need, int64 limit)
 	/* several parts share a device: what a node takes is not in its slot's state */
 	for (int i = 0; i < room->nnodes && total < limit; i++)
 	{
-		const Node *node = &world->nodes[room->nodes[i]];
+		const PoolNode *node = &world->nodes[room->nodes[i]];
 
 		if (node->takes_work)
 			total += need_times_on_node(world, need, node);
@@ -438,7 +438,7 @@ room_most(const Room *room, int dim)
 /* ---- building ---- */
 
 static void
-count_why(Room *room, const Node *node)
+count_why(Room *room, const PoolNode *node)
 {
 	const char *why = node->why_not ? node->why_not : "unavailable";
 	int			i = 0;
@@ -477,7 +477,7 @@ room_build(Room *room)
 	/* From the last to the first: each becomes the root of its slot's heap at once. */
 	for (int i = room->nnodes - 1; i >= 0; i--)
 	{
-		const Node *node = &world->nodes[room->nodes[i]];
+		const PoolNode *node = &world->nodes[room->nodes[i]];
 		int64	   *sum = node->takes_work ? room->sum : room->unavailable;
 
 		CHECK_FOR_INTERRUPTS();

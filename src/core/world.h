@@ -3,9 +3,9 @@
  *
  * What the core is given and what it returns: plan = f(world).
  *
- * The store fills a World from rows, the core decides, the store writes the Plan to rows.  A dry run, an explanation and
+ * The store fills a World from rows, the core decides, the store writes the CyclePlan to rows.  A dry run, an explanation and
  * a preview hand the core the same World and write nothing.  The core reads no table, no clock and no setting: whatever
- * a decision depends on is a field here.
+ * a decision depends on is a field here.  The names keep clear of the server's own Node, Limit and Plan.
  *
  * Amounts are int64 multiples of 1/21000 of a unit (see resources.h).  A vector is an array of world->nkeys amounts, one
  * for each resource key that occurs anywhere in the world; key 0 is always "gpu", key 1 always "cpu".  Index fields
@@ -18,8 +18,8 @@
 
 #define RPQ_KEY_GPU		0
 #define RPQ_KEY_CPU		1
-#define RPQ_UNLIMITED	PG_INT64_MAX	/* in Limit.max: the limit lacks the key */
-#define RPQ_WHOLE_POOL	(-1)			/* in Limit.type: all instance types together */
+#define RPQ_UNLIMITED	PG_INT64_MAX	/* in UsageLimit.max: the limit lacks the key */
+#define RPQ_WHOLE_POOL	(-1)			/* in UsageLimit.type: all instance types together */
 
 typedef struct World World;
 typedef struct Lane Lane;
@@ -54,7 +54,7 @@ typedef enum ReasonCode
 	REASON_BEHIND
 } ReasonCode;
 
-typedef struct Node
+typedef struct PoolNode
 {
 	int64		node_id;
 	const char *name;
@@ -66,7 +66,7 @@ typedef struct Node
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
 	int64	   *free;			/* [nkeys]; after pods and holds; the gpu entry is the sum over devices; below 0 when over */
 	int64	   *capacity;		/* [nkeys] or NULL: unknown; only explanations read it */
-} Node;
+} PoolNode;
 
 typedef enum LimitKind
 {
@@ -79,14 +79,14 @@ typedef enum LimitKind
  * A bound on usage.  Whatever is admitted under it is added to used; a lane passes when used + its total is within max
  * in every key that max names.  A key that a pool's total lacks is zero there, not unlimited.
  */
-typedef struct Limit
+typedef struct UsageLimit
 {
 	LimitKind	kind;
 	int			pool;			/* -1: not bound to one pool (policy) */
 	int			type;			/* RPQ_WHOLE_POOL, or the instance type that it is about */
 	int64	   *max;			/* [nkeys] */
 	int64	   *used;			/* [nkeys] */
-} Limit;
+} UsageLimit;
 
 typedef struct PoolType
 {
@@ -98,7 +98,7 @@ typedef struct Pool
 {
 	int64		pool_id;
 	const char *name;
-	Limit	   *total;			/* kind LIMIT_POOL */
+	UsageLimit	   *total;			/* kind LIMIT_POOL */
 	int64	   *unavailable;	/* [nkeys]; free on nodes that take nothing new */
 	int			ntypes;
 	PoolType   *types;			/* [ntypes]: instance types that the pool has nodes of */
@@ -121,7 +121,7 @@ struct Lane
 	int			npools;
 	int		   *pools;			/* [npools]; routing order */
 	int			nlimits;
-	Limit	  **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
+	UsageLimit	  **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
 	int64		waiting;
 	TimestampTz head_at;		/* lower bound of (submitted_at, workload_id) of its members; moved by the core */
 	int64		head_id;
@@ -191,7 +191,7 @@ struct World
 	int			npools;
 	Pool	   *pools;
 	int			nnodes;
-	Node	   *nodes;			/* ordered by name, bytewise */
+	PoolNode	   *nodes;			/* ordered by name, bytewise */
 	int			nlanes;
 	Lane	   *lanes;
 	TimestampTz now;
@@ -208,15 +208,15 @@ struct World
 	void	   *store;			/* the store's own */
 };
 
-typedef struct Plan
+typedef struct CyclePlan
 {
 	int			nadmissions;
 	Admission  *admissions;		/* in the order in which they were decided */
 	bool		more;			/* cut off by the batch: more is admissible at once */
-} Plan;
+} CyclePlan;
 
-/* order.c: the decision.  Node and limit fields of the world are counted down as it admits. */
-extern Plan *plan_world(World *world);
+/* order.c: the decision.  PoolNode and limit fields of the world are counted down as it admits. */
+extern CyclePlan *plan_world(World *world);
 
 /* reason.c */
 extern const char *reason_code_name(ReasonCode code);

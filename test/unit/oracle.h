@@ -27,7 +27,7 @@ typedef struct Oracle
 } Oracle;
 
 static bool
-oracle_fits(const Lane *lane, const Node *node)
+oracle_fits(const Lane *lane, const PoolNode *node)
 {
 	int64		gpu = lane->request[0];
 	int			enough = 0;
@@ -48,8 +48,8 @@ oracle_fits(const Lane *lane, const Node *node)
 static bool
 oracle_prefers(const World *world, int a, int b, SchedulingPolicy policy)
 {
-	const Node *x = &world->nodes[a];
-	const Node *y = &world->nodes[b];
+	const PoolNode *x = &world->nodes[a];
+	const PoolNode *y = &world->nodes[b];
 	int			sign = policy == POLICY_BINPACK ? 1 : -1;
 
 	if (x->free[0] != y->free[0])
@@ -74,7 +74,7 @@ oracle_node(const World *world, const Lane *lane, int pool, PoolType type)
 static void
 oracle_take(World *world, const Lane *lane, int n, PodPlace *pod)
 {
-	Node	   *node = &world->nodes[n];
+	PoolNode	   *node = &world->nodes[n];
 	int64		gpu = lane->request[0];
 
 	pod->node = n;
@@ -104,7 +104,7 @@ oracle_take(World *world, const Lane *lane, int n, PodPlace *pod)
 static void
 oracle_give(World *world, const Lane *lane, const PodPlace *pod)
 {
-	Node	   *node = &world->nodes[pod->node];
+	PoolNode	   *node = &world->nodes[pod->node];
 
 	for (int k = 0; k < NKEYS; k++)
 		node->free[k] += lane->request[k];
@@ -132,7 +132,7 @@ oracle_gang(World *world, const Lane *lane, int pool, PoolType type, PodPlace *p
 }
 
 static bool
-oracle_within(const Limit *limit, const Lane *lane)
+oracle_within(const UsageLimit *limit, const Lane *lane)
 {
 	for (int k = 0; k < NKEYS; k++)
 		if (lane->request[k] > 0 && limit->max[k] != RPQ_UNLIMITED &&
@@ -148,7 +148,7 @@ oracle_limits(const Lane *lane, int pool, int type)
 
 	for (int i = 0; i < lane->nlimits; i++)
 	{
-		const Limit *limit = lane->limits[i];
+		const UsageLimit *limit = lane->limits[i];
 		ReasonCode	its = limit->kind == LIMIT_USER ? REASON_USER_QUOTA : REASON_POLICY_LIMIT;
 
 		if ((limit->pool == -1 || limit->pool == pool) && limit->type == type && !oracle_within(limit, lane) &&
@@ -219,7 +219,7 @@ oracle_pool(World *world, const Lane *lane, int p, Admission *admission, int *fi
 }
 
 static void
-oracle_charge(const Lane *lane, Limit *limit)
+oracle_charge(const Lane *lane, UsageLimit *limit)
 {
 	for (int k = 0; k < NKEYS; k++)
 		limit->used[k] += lane->request[k] * lane->replicas;

@@ -43,7 +43,7 @@ test_sentences(void)
 {
 	World	   *world = two_nodes();
 	Lane	   *lane = add_lane(world, 0, 50, 1, 8000, 4000);
-	Limit	   *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
+	UsageLimit	   *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
 	Check	   *checks;
 	int			n;
 
@@ -172,14 +172,14 @@ bounds_of(const char *way_out)
 	return resources_parse(pnstrdup(from, to - from));
 }
 
-static Limit *
+static UsageLimit *
 limit_of(World *world, Lane *lane, const Check *check)
 {
 	if (check->code == REASON_POOL_QUOTA)
 		return world->pools[check->pool].total;
 	for (int i = 0; i < lane->nlimits; i++)
 	{
-		Limit	   *limit = lane->limits[i];
+		UsageLimit	   *limit = lane->limits[i];
 
 		if ((limit->kind == LIMIT_USER) == (check->code == REASON_USER_QUOTA) && limit->pool == check->pool &&
 			limit->type == check->type)
@@ -202,7 +202,7 @@ ambiguous(const Lane *lane)
 
 /* Sets a limit's bounds to those named, but one of them short by the least amount when short is its number. */
 static int
-set_bounds(World *world, Limit *limit, const Resources *bounds, int short_one)
+set_bounds(World *world, UsageLimit *limit, const Resources *bounds, int short_one)
 {
 	for (int i = 0; i < resources_nkeys(bounds); i++)
 		for (int k = 0; k < NKEYS; k++)
@@ -231,7 +231,7 @@ lift_limits(World *world, Lane *lane, int *lifted)
 	for (int i = 0; i < n; i++)
 	{
 		ReasonCode	code = checks[i].code;
-		Limit	   *limit;
+		UsageLimit	   *limit;
 		Resources  *bounds;
 
 		if (checks[i].passed || (code != REASON_USER_QUOTA && code != REASON_POLICY_LIMIT && code != REASON_POOL_QUOTA))

@@ -22,7 +22,7 @@ same_admission(const World *a, const Admission *x, const World *b, const Admissi
 }
 
 static bool
-same_plans(const World *world, const Plan *plan, const Oracle *oracle)
+same_plans(const World *world, const CyclePlan *plan, const Oracle *oracle)
 {
 	if (plan->nadmissions != oracle->nadmissions || plan->more != oracle->more)
 		return false;
@@ -34,7 +34,7 @@ same_plans(const World *world, const Plan *plan, const Oracle *oracle)
 
 /* The same lanes blocked, and where their heads were known exactly, for the same reason. */
 static bool
-same_reasons(const World *world, const Plan *plan, const Oracle *oracle, Options options)
+same_reasons(const World *world, const CyclePlan *plan, const Oracle *oracle, Options options)
 {
 	for (int l = 0; l < world->nlanes; l++)
 	{
@@ -79,7 +79,7 @@ same_room(const World *a, const World *b)
 
 /* free afterwards = free before - what was admitted; gangs whole, on one type, on nodes that take work */
 static bool
-conserved(const World *before, const World *after, const Plan *plan)
+conserved(const World *before, const World *after, const CyclePlan *plan)
 {
 	World	   *sum = palloc(sizeof(World));
 
@@ -92,7 +92,7 @@ conserved(const World *before, const World *after, const Plan *plan)
 			return false;
 		for (int j = 0; j < admission->npods; j++)
 		{
-			const Node *node = &after->nodes[admission->pods[j].node];
+			const PoolNode *node = &after->nodes[admission->pods[j].node];
 
 			if (!node->takes_work || node->type != admission->type || node->pool != admission->pool)
 				return false;
@@ -122,7 +122,7 @@ test_oracle(const char *name, int first, int n, Options options)
 		World	   *before = draw_world(i, options);
 		World	   *world = draw_world(i, options);
 		Oracle	   *oracle = oracle_plan(draw_world(i, options));
-		Plan	   *plan = plan_world(world);
+		CyclePlan	   *plan = plan_world(world);
 
 		admitted += plan->nadmissions;
 		for (int l = 0; l < world->nlanes; l++)
@@ -158,8 +158,8 @@ test_shuffled(int first, int n)
 	{
 		World	   *straight = draw_world(i, (Options) {false, true, false});
 		World	   *shuffled = draw_world(i, (Options) {false, true, false});
-		Plan	   *a;
-		Plan	   *b;
+		CyclePlan	   *a;
+		CyclePlan	   *b;
 
 		for (int l = shuffled->nlanes - 1; l > 0; l--)
 		{
@@ -199,13 +199,13 @@ test_pieces(int first, int n)
 	{
 		World	   *whole = draw_world(i, (Options) {true, false, false});
 		World	   *pieces = draw_world(i, (Options) {true, false, false});
-		Plan	   *plan = plan_world(whole);
+		CyclePlan	   *plan = plan_world(whole);
 		int			done = 0;
 		bool		more = true;
 
 		while (more)
 		{
-			Plan	   *piece;
+			CyclePlan	   *piece;
 
 			pieces->batch = 1 + below(5);
 			piece = plan_world(pieces);

@@ -114,7 +114,7 @@ new_world(int maxnodes, int maxlanes)
 	world->keys = keys;
 	world->types = palloc0(sizeof(char *) * MAX_TYPES);
 	world->pools = palloc0(sizeof(Pool) * MAX_POOLS);
-	world->nodes = palloc0(sizeof(Node) * maxnodes);
+	world->nodes = palloc0(sizeof(PoolNode) * maxnodes);
 	world->lanes = palloc0(sizeof(Lane) * maxlanes);
 	world->batch = PG_INT32_MAX;
 	world->read_members = give_members;
@@ -128,10 +128,10 @@ add_type(World *world)
 	return world->ntypes++;
 }
 
-static inline Limit *
+static inline UsageLimit *
 new_limit(LimitKind kind, int pool, int type)
 {
-	Limit	   *limit = palloc0(sizeof(Limit));
+	UsageLimit	   *limit = palloc0(sizeof(UsageLimit));
 
 	limit->kind = kind;
 	limit->pool = pool;
@@ -165,10 +165,10 @@ add_pool_type(World *world, int pool, int type, SchedulingPolicy policy)
 }
 
 /* A node, which adds to its pool's total.  Nodes must be added in the order of their names. */
-static inline Node *
+static inline PoolNode *
 add_node(World *world, const char *name, int pool, int type, int gpus, int64 cpu, int64 memory)
 {
-	Node	   *node = &world->nodes[world->nnodes++];
+	PoolNode	   *node = &world->nodes[world->nnodes++];
 	int64	   *total = world->pools[pool].total->max;
 
 	node->node_id = world->nnodes;
@@ -193,7 +193,7 @@ add_node(World *world, const char *name, int pool, int type, int gpus, int64 cpu
 
 /* Something runs on a node: whole devices from the lowest on, and other amounts; the pool's usage counts it. */
 static inline void
-load_node(World *world, Node *node, int gpus, int64 cpu)
+load_node(World *world, PoolNode *node, int gpus, int64 cpu)
 {
 	int64	   *used = world->pools[node->pool].total->used;
 
@@ -223,7 +223,7 @@ add_lane(World *world, int pool, int priority, int replicas, int64 gpu_milli, in
 	lane->request[1] = cpu_milli * MILLI;
 	lane->pools = palloc(sizeof(int) * MAX_POOLS);
 	lane->pools[lane->npools++] = pool;
-	lane->limits = palloc(sizeof(Limit *) * 8);
+	lane->limits = palloc(sizeof(UsageLimit *) * 8);
 	lane->store = palloc0(sizeof(Waiting));
 	lane->head_at = PG_INT64_MAX;
 	return lane;
