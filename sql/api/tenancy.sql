@@ -1,8 +1,8 @@
 -- Tenancy: tenants, clusters, instance types and accounts; and the helpers that groups.sql uses too.
 --
 -- Writes tenant, cluster, instance_type, account and, when an account goes, member, pool_admin and group_account, under
--- row locks.  What takes a right away from an account (delete_account, edit_account) takes the turns of the scopes in which
--- it has work first.
+-- row locks.  What takes a right away from an account (delete_account, edit_account) takes the turns of the scopes in
+-- which it has work first.
 
 -- Helpers
 

@@ -1,7 +1,7 @@
 -- Tenancy: who there is.  Written by administrators' functions (sql/api/tenancy.sql, groups.sql) under row locks.  A
 -- cycle reads of it the rights of accounts alone, so only what takes a right away (deleting an account, its
--- organisation admin flag, its place in a group) takes the turns of the scopes in which that account waits.  The fence is written by
--- src/api/caller.c.
+-- organisation admin flag, its place in a group) takes the turns of the scopes in which that account waits.  The fence
+-- is written by src/api/caller.c.
 
 CREATE TABLE rpq_store.fence (
 	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),

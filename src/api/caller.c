@@ -13,37 +13,48 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xlog.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
 
 #include "api/api.h"
 #include "errors.h"
 #include "rpq.h"
 
-#define ACCOUNT_COLUMNS "a.account_id, a.tenant_id, a.name, a.org_admin, a.gateway, a.executor, a.driver"
-
-/* One row while the extension is there; the account's columns are NULL when the role has none. */
-static KeptPlan account_of_role = {
-	"SELECT " ACCOUNT_COLUMNS ", e.extowner"
-	" FROM pg_catalog.pg_extension e"
-	" LEFT JOIN rpq_store.account a ON a.db_role = $1 AND a.deleted_at IS NULL"
-	" WHERE e.extname = 'rpq'",
-	1, {TEXTOID}
+/* Columns of rpq_store.account that are read without a plan; new ones are added behind these. */
+enum
+{
+	ACCOUNT_ID = 1,
+	ACCOUNT_TENANT_ID,
+	ACCOUNT_NAME,
+	ACCOUNT_DB_ROLE,
+	ACCOUNT_ORG_ADMIN,
+	ACCOUNT_GATEWAY,
+	ACCOUNT_EXECUTOR,
+	ACCOUNT_DRIVER
 };
 
 static KeptPlan account_of_tenant = {
-	"SELECT " ACCOUNT_COLUMNS
+	"SELECT a.*"
 	" FROM rpq_store.account a JOIN rpq_store.tenant t USING (tenant_id)"
 	" WHERE a.tenant_id = $1 AND a.name = $2 AND a.deleted_at IS NULL AND ($3 IS NULL OR t.name = $3)",
 	3, {INT8OID, TEXTOID, TEXTOID}
 };
 
 static KeptPlan account_of_any_tenant = {
-	"SELECT " ACCOUNT_COLUMNS
+	"SELECT a.*"
 	" FROM rpq_store.tenant t JOIN rpq_store.account a ON a.tenant_id = t.tenant_id AND a.name = $1"
 	" WHERE a.deleted_at IS NULL AND ($2 IS NULL OR t.name = $2)",
 	2, {TEXTOID, TEXTOID}
@@ -81,35 +92,74 @@ rpq_run(KeptPlan *kept, Datum *values, const char *nulls, bool read_only, long l
 	return SPI_processed;
 }
 
-static Datum
-column(int row, int n, bool *isnull)
+static void
+take_account(Caller *caller, HeapTuple row, TupleDesc desc, MemoryContext context)
 {
-	return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, n, isnull);
+	bool		isnull;
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	caller->account_id = DatumGetInt64(heap_getattr(row, ACCOUNT_ID, desc, &isnull));
+	caller->tenant_id = DatumGetInt64(heap_getattr(row, ACCOUNT_TENANT_ID, desc, &isnull));
+	caller->account = TextDatumGetCString(heap_getattr(row, ACCOUNT_NAME, desc, &isnull));
+	caller->org_admin = DatumGetBool(heap_getattr(row, ACCOUNT_ORG_ADMIN, desc, &isnull));
+	caller->gateway = DatumGetBool(heap_getattr(row, ACCOUNT_GATEWAY, desc, &isnull));
+	caller->executor = DatumGetBool(heap_getattr(row, ACCOUNT_EXECUTOR, desc, &isnull));
+	caller->driver = DatumGetBool(heap_getattr(row, ACCOUNT_DRIVER, desc, &isnull));
+	caller->actor = caller->account;
+	MemoryContextSwitchTo(old);
 }
 
 /*
- * Takes the account from the first row of the result; false when its columns are NULL.
+ * The account of a role, by its index, in the active snapshot.  Without a plan, since this runs in every call and in
+ * every query of a view.
  */
 static bool
-take_account(Caller *caller, MemoryContext context)
+account_of_role(Caller *caller, const char *role)
 {
-	bool		isnull;
-	Datum		id = column(0, 1, &isnull);
-	MemoryContext old;
+	Oid			store = get_namespace_oid("rpq_store", true);
+	Oid			table = OidIsValid(store) ? get_relname_relid("account", store) : InvalidOid;
+	Oid			index = OidIsValid(store) ? get_relname_relid("account_db_role", store) : InvalidOid;
+	Relation	rel;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	row;
 
-	if (isnull)
+	if (!OidIsValid(table) || !OidIsValid(index))
 		return false;
-	caller->account_id = DatumGetInt64(id);
-	caller->tenant_id = DatumGetInt64(column(0, 2, &isnull));
-	old = MemoryContextSwitchTo(context);
-	caller->account = TextDatumGetCString(column(0, 3, &isnull));
-	MemoryContextSwitchTo(old);
-	caller->org_admin = DatumGetBool(column(0, 4, &isnull));
-	caller->gateway = DatumGetBool(column(0, 5, &isnull));
-	caller->executor = DatumGetBool(column(0, 6, &isnull));
-	caller->driver = DatumGetBool(column(0, 7, &isnull));
-	caller->actor = caller->account;
-	return true;
+	rel = table_open(table, AccessShareLock);
+	ScanKeyInit(&key, ACCOUNT_DB_ROLE, BTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(role));
+	scan = systable_beginscan(rel, index, true, GetActiveSnapshot(), 1, &key);
+	row = systable_getnext(scan);	/* the index has none that are deleted */
+	if (row != NULL)
+		take_account(caller, row, RelationGetDescr(rel), CurrentMemoryContext);
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return caller->account_id != 0;
+}
+
+/*
+ * Membership in the role that owns the extension; superusers are members of every role.
+ */
+static bool
+is_platform_admin(Oid role)
+{
+	Relation	rel;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	row;
+	Oid			owner = InvalidOid;
+
+	if (superuser_arg(role))
+		return true;
+	rel = table_open(ExtensionRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("rpq"));
+	scan = systable_beginscan(rel, ExtensionNameIndexId, true, NULL, 1, &key);
+	row = systable_getnext(scan);
+	if (row != NULL)
+		owner = ((Form_pg_extension) GETSTRUCT(row))->extowner;
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return OidIsValid(owner) && is_member_of_role(role, owner);
 }
 
 static void
@@ -130,8 +180,9 @@ not_known(Caller *caller, int sqlstate, const char *error, const char *hint)
  * what does not exist.
  */
 static void
-act_for(Caller *caller, MemoryContext context)
+act_for(Caller *caller)
 {
+	MemoryContext context = CurrentMemoryContext;
 	char	   *slash = strchr(rpq_account, '/');
 	const char *problem;
 	char	   *tenant = NULL;
@@ -139,11 +190,11 @@ act_for(Caller *caller, MemoryContext context)
 	Datum		values[3];
 	char		nulls[4] = "   ";
 	uint64		found = 0;
-	MemoryContext old = MemoryContextSwitchTo(context);
 
 	name = rpq_normal_name(slash ? slash + 1 : rpq_account, &problem);
 	if (slash)
 		tenant = rpq_normal_name(pnstrdup(rpq_account, slash - rpq_account), &problem);
+	SPI_connect();
 	if (name == NULL || (slash && tenant == NULL))
 		found = 0;				/* nothing can have such a name */
 	else if (caller->platform_admin)
@@ -161,6 +212,14 @@ act_for(Caller *caller, MemoryContext context)
 		nulls[2] = tenant ? ' ' : 'n';
 		found = rpq_run(&account_of_tenant, values, nulls, true, 1);
 	}
+	if (found == 1)
+	{
+		caller->gateway_account = caller->platform_admin ? NULL : caller->account;
+		caller->platform_admin = false;
+		take_account(caller, SPI_tuptable->vals[0], SPI_tuptable->tupdesc, context);
+		caller->on_behalf_of = caller->account;
+	}
+	SPI_finish();
 	if (found == 0)
 		not_known(caller, ERRCODE_UNDEFINED_OBJECT, psprintf("account \"%s\" does not exist", rpq_account),
 				  "rpq.account names the account that this session acts for.");
@@ -168,54 +227,33 @@ act_for(Caller *caller, MemoryContext context)
 		not_known(caller, ERRCODE_INVALID_PARAMETER_VALUE,
 				  psprintf("account \"%s\" exists in several tenants", rpq_account),
 				  "Write 'tenant/account' in rpq.account.");
-	else
-	{
-		const char *gateway = caller->platform_admin ? NULL : caller->account;
-
-		MemoryContextSwitchTo(old);
-		caller->platform_admin = false;
-		take_account(caller, context);
-		caller->gateway_account = gateway;
-		caller->on_behalf_of = caller->account;
-	}
-	MemoryContextSwitchTo(old);
 }
 
 const Caller *
 rpq_caller(void)
 {
-	MemoryContext context = CurrentMemoryContext;
 	Caller	   *caller = palloc0(sizeof(Caller));
 	char	   *role = GetUserNameFromId(GetOuterUserId(), true);
-	Datum		values[1];
-	bool		isnull;
 
 	/* a role that was dropped under its session has no name and matches no account */
 	caller->db_role = caller->actor = role ? role : psprintf("%u", GetOuterUserId());
-	values[0] = CStringGetTextDatum(caller->db_role);
-
-	SPI_connect();
-	if (rpq_run(&account_of_role, values, NULL, true, 1) == 1)
+	if (role != NULL)
 	{
-		Oid			owner = DatumGetObjectId(column(0, 8, &isnull));
-
-		caller->platform_admin = role != NULL && is_member_of_role(GetOuterUserId(), owner);
-		caller->known = (role != NULL && take_account(caller, context)) || caller->platform_admin;
+		caller->platform_admin = is_platform_admin(GetOuterUserId());
+		caller->known = account_of_role(caller, role) || caller->platform_admin;
 	}
-	MemoryContextSwitchTo(context);
 	if (!caller->known)
 		not_known(caller, ERRCODE_INSUFFICIENT_PRIVILEGE, psprintf("role \"%s\" has no account", caller->db_role),
 				  "An organisation admin maps the role with rpq.create_account(name, db_role => ...).");
 	if (rpq_account != NULL && rpq_account[0] != '\0')
 	{
 		if (caller->platform_admin || caller->gateway)
-			act_for(caller, context);
+			act_for(caller);
 		else
 			not_known(caller, ERRCODE_INSUFFICIENT_PRIVILEGE,
 					  psprintf("role \"%s\" may not act for another account", caller->db_role),
 					  "Only gateway accounts and platform admins may set rpq.account; RESET rpq.account.");
 	}
-	SPI_finish();
 	return caller;
 }
 
@@ -253,7 +291,7 @@ fence_state(void)
 	SPI_connect();
 	identity(values);
 	if (rpq_run(&read_fence, values, NULL, true, 1) == 1)
-		state = DatumGetBool(column(0, 1, &isnull)) ? 1 : -1;
+		state = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull)) ? 1 : -1;
 	SPI_finish();
 	return state;
 }
