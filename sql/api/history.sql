@@ -60,12 +60,20 @@ AS $$
 DECLARE
 	before jsonb := to_jsonb(OLD);
 	after jsonb;
+	home bigint;
+	name text;
 BEGIN
 	IF TG_OP = 'UPDATE' THEN
 		after := to_jsonb(NEW);
 	END IF;
-	PERFORM rpq_store.record(lower(TG_OP), TG_ARGV[0], (before ->> TG_ARGV[1])::bigint, before ->> TG_ARGV[2],
-		(before ->> 'tenant_id')::bigint, (before ->> 'pool_id')::bigint, before, after);
+	-- rows that belong to a pool or an account have their tenant, and their name, from there
+	SELECT coalesce((before ->> 'tenant_id')::bigint, p.tenant_id, a.tenant_id), coalesce(before ->> TG_ARGV[2], a.name)
+	INTO home, name
+	FROM (SELECT) AS one
+	LEFT JOIN rpq_store.pool p ON p.pool_id = (before ->> 'pool_id')::bigint
+	LEFT JOIN rpq_store.account a ON a.account_id = (before ->> 'account_id')::bigint;
+	PERFORM rpq_store.record(lower(TG_OP), TG_ARGV[0], (before ->> TG_ARGV[1])::bigint, name, home,
+		(before ->> 'pool_id')::bigint, before, after);
 	RETURN NULL;
 END
 $$;

@@ -30,7 +30,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = format('%s "%s" is in use', what, name),
-		DETAIL = format('In use by %s.', counts);
+		DETAIL = format('In use by %s.', counts), HINT = 'First end, move or delete what uses it.';
 END
 $$;
 COMMENT ON FUNCTION rpq_store.raise_in_use(text, text, text) IS
