@@ -1,0 +1,33 @@
+-- The ledger's private side: turns, folding, and the view of entries that no fold has counted yet.
+
+CREATE OR REPLACE VIEW rpq_store.uncounted AS
+SELECT e.*
+  FROM rpq_store.turn t
+ CROSS JOIN LATERAL (
+	SELECT * FROM rpq_store.entry e
+	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid
+	UNION ALL
+	SELECT e.* FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x
+	 WHERE e.xid <> t.own_xid
+	UNION ALL
+	SELECT * FROM rpq_store.entry e
+	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e;
+COMMENT ON VIEW rpq_store.uncounted IS
+	'entries that the balances (usage, lane, node_load, pod) do not contain yet: balance + uncounted is exact in any snapshot';
+
+CREATE OR REPLACE FUNCTION rpq_store.take_turns(scopes bigint[]) RETURNS void
+	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_take_turns';
+COMMENT ON FUNCTION rpq_store.take_turns(bigint[]) IS
+	'locks the turns of the scopes in id order, changes them, and wakes the worker at commit; 42704 for a scope without turn, RQ009 on a fenced database';
+
+CREATE OR REPLACE FUNCTION rpq_store.new_scope(scope_id bigint) RETURNS void
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	INSERT INTO rpq_store.turn (scope_id, seen, own_xid) VALUES (new_scope.scope_id, pg_current_snapshot(), pg_current_xact_id());
+END;
+COMMENT ON FUNCTION rpq_store.new_scope(bigint) IS 'makes the turn of a new pool or queue, in the transaction that makes the scope';
+
+CREATE OR REPLACE FUNCTION rpq_store.fold(scopes bigint[]) RETURNS void
+	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_fold';
+COMMENT ON FUNCTION rpq_store.fold(bigint[]) IS
+	'counts every visible entry of the scopes into the balances; the caller holds their turns';

@@ -1,0 +1,194 @@
+/*
+ * book.h
+ *
+ * Everything that a cycle knows: the turns of its scopes, the entries that it counts, and the World that it makes of the
+ * rows.  log.c fills the first half, load_world.c the second, apply_plan.c writes both back; a dry run and an explanation
+ * fill a Book and write nothing.
+ *
+ * All rows are read at book->snapshot.  While the turns are held nobody else writes lane, usage, node_load, pod and hold
+ * of these scopes, and no administrator changes what the World is made of.
+ */
+#ifndef RPQ_STORE_BOOK_H
+#define RPQ_STORE_BOOK_H
+
+#include "access/transam.h"
+#include "utils/hsearch.h"
+#include "utils/snapshot.h"
+
+#include "core/resources.h"
+#include "core/world.h"
+
+/* A scope with its turn, and the pool that it is. */
+typedef struct Scope
+{
+	int64		scope_id;
+	uint64		own_xid;
+	int64		own_entry;
+	int64		cycle;
+	int64		room_epoch;
+	TimestampTz last_at;
+	int64		tenant_id;
+	const char *name;
+	const char *status;
+	bool		shared_open;	/* every account of the tenant may submit */
+	bool		frozen;
+	const char *policy;
+	Resources  *default_quota;	/* NULL: none */
+	char	  **workload_types; /* NULL: all */
+	int			nworkload_types;
+
+	bool		room_freed;		/* entries that free room were counted */
+	bool		changed;		/* something of this scope is to be written */
+	int64		nentries;		/* counted by this book */
+} Scope;
+
+/* One cell of the usage cube. */
+typedef struct CellKey
+{
+	int64		pool_id;
+	int64		type_id;
+	int64		account_id;
+	int64		policy_id;
+} CellKey;
+
+typedef struct Cell
+{
+	CellKey		key;
+	Resources  *amount;			/* as stored, NULL when there is no row; then as it will be */
+	bool		exists;
+	bool		changed;
+} Cell;
+
+typedef struct LaneKey
+{
+	int64		scope_id;
+	int64		shape;
+} LaneKey;
+
+/* What entries, and then the plan, do to a lane. */
+typedef struct LaneRow
+{
+	LaneKey		key;
+	bool		exists;			/* there is a row */
+	bool		changed;
+	int64		waiting;		/* of the row, plus what was counted */
+	bool		has_head;
+	TimestampTz head_at;
+	int64		head_id;
+	int64		blocked_at_epoch;
+	bool		considered;
+	const char *reason_code;	/* NULL: none */
+	const char *reason;
+
+	/* the shape; loaded with the row, or from a member for a new lane */
+	bool		has_shape;
+	int64		account_id;
+	int			priority;
+	bool		guarantee;
+	bool		checkpointable;
+	int			replicas;
+	const char *workload_type;
+	Resources  *resources;
+	int64	   *instance_types;
+	int			ninstance_types;	/* -1: any */
+	Datum		max_runtime;	/* interval; 0 when none */
+	TimestampTz not_before;
+	bool		has_not_before;
+} LaneRow;
+
+/* An attempt whose end was counted: its pods give back what they hold. */
+typedef struct Freed
+{
+	int64		workload_id;
+	int			attempt;
+	int64		pool_id;
+	Resources  *total;			/* negative, as in the entry */
+} Freed;
+
+typedef struct FreedPod
+{
+	int64		pod_id;
+	int64		node_id;
+	int			ndevices;
+	int		   *devices;
+	Resources  *amount;			/* of this pod, positive */
+} FreedPod;
+
+/* A node's row beside world->nodes[i]. */
+typedef struct NodeRow
+{
+	int64		node_id;
+	int64		pool_id;
+	int64		type_id;
+	const char *name;
+	bool		takes_work;
+	const char *why_not;
+	Resources  *capacity;
+	Resources  *usable;
+	Resources  *used;
+	int			nparts;
+	int64	   *parts;
+	int			pods;
+	bool		changed;
+} NodeRow;
+
+typedef struct Book
+{
+	Snapshot	snapshot;
+	Datum		seen;			/* the same as pg_snapshot: the cursor to be */
+	bool		act;			/* the turns are held: rows may be locked and written */
+	TimestampTz now;			/* no earlier than anything that was counted */
+
+	int			nscopes;
+	Scope	   *scopes;			/* by id */
+	HTAB	   *cells;
+	HTAB	   *lanes;
+	int			nfreed;
+	Freed	   *freed;
+	int			nfreed_pods;
+	FreedPod   *freed_pods;
+	int64		nentries;
+
+	int			nkeys;
+	int			maxkeys;
+	const char **keys;
+
+	int			ntypes;
+	int64	   *type_ids;
+	const char **type_names;
+
+	int			nnodes;
+	NodeRow    *nodes;			/* by name; parallel to world->nodes */
+	bool		all_nodes;		/* false: only those that lose pods were loaded */
+
+	void	   *accounts;		/* load_limits.c: rights and quotas, while the World is made */
+	World	   *world;			/* NULL: nothing to decide */
+	LaneRow   **lane_rows;		/* parallel to world->lanes */
+	int64		nset_aside;
+	int64	   *set_aside;		/* workloads whose row is not of their lane's shape */
+} Book;
+
+/* log.c */
+extern void book_load_turns(Book *book, const int64 *scopes, int n);
+extern void book_read_entries(Book *book);
+extern void book_free_pods(Book *book);
+extern Scope *book_scope(Book *book, int64 scope_id);
+extern Cell *book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id);
+extern LaneRow *book_lane(Book *book, int64 scope_id, int64 shape);
+
+/* load_world.c, load_nodes.c */
+extern int	book_key(Book *book, const char *key, int len);
+extern void book_intern(Book *book, const Resources *r);
+extern int64 *book_vector(Book *book, const Resources *r, int64 absent);
+extern Resources *book_resources(Book *book, const int64 *vector);
+extern int	book_type(Book *book, int64 type_id);
+extern void book_load_usage(Book *book);
+extern void book_load_lanes(Book *book);
+extern bool book_has_work(Book *book);
+extern void book_load_nodes(Book *book, bool all);
+extern void book_build_world(Book *book, int batch);
+
+/* apply_plan.c */
+extern void book_apply(Book *book, Plan *plan);
+
+#endif							/* RPQ_STORE_BOOK_H */

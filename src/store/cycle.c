@@ -1,0 +1,188 @@
+/*
+ * cycle.c
+ *
+ * A cycle: turns, one snapshot, fold, decide, write.
+ *
+ * The turns are locked first (cycle_take_turns).  Only then the snapshot is taken at which everything is read, so that
+ * under READ COMMITTED all that committed before the lock was ours is counted, and under REPEATABLE READ, whose snapshot is
+ * older, the lock itself fails with 40001 when somebody decided meanwhile.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "errors.h"
+#include "rpq.h"
+#include "store/cycle.h"
+#include "store/spi.h"
+#include "worker/worker.h"
+
+PG_FUNCTION_INFO_V1(rpq_take_turns);
+PG_FUNCTION_INFO_V1(rpq_fold);
+
+static RpqStatement lock_turns = {
+	"SELECT scope_id FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE",
+	1, {INT8ARRAYOID}
+};
+
+static RpqStatement try_turns = {
+	"SELECT scope_id FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE SKIP LOCKED",
+	1, {INT8ARRAYOID}
+};
+
+static RpqStatement change_turns = {
+	"UPDATE rpq_store.turn SET room_epoch = room_epoch + 1 WHERE scope_id = ANY ($1)",
+	1, {INT8ARRAYOID}
+};
+
+/* What has run for as long as it may is stopped; its usage is given back by the fold that follows. */
+static RpqStatement stop_overdue = {
+	"WITH overdue AS ("
+	"  SELECT workload_id FROM rpq_store.workload"
+	"   WHERE scope_id = ANY ($1) AND deadline <= $2 AND deadline IS NOT NULL AND ended_at IS NULL"
+	"     AND status IN ('starting', 'running') FOR UPDATE SKIP LOCKED),"
+	" stopped AS ("
+	"  UPDATE rpq_store.workload w SET status = 'stopped', ended_at = greatest($2, w.started_at), cause = 'max_runtime'"
+	"    FROM overdue o WHERE w.workload_id = o.workload_id RETURNING w.*)"
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,"
+	"                             status, actor, cause, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release', status,"
+	"        'system', cause, rpq.resources_mul(resources, -replicas::numeric)"
+	"   FROM stopped",
+	2, {INT8ARRAYOID, TIMESTAMPTZOID}
+};
+
+int
+cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken)
+{
+	Datum		values[1] = {rpq_int8_array(scopes, n)};
+	uint64		rows = rpq_exec(skip ? &try_turns : &lock_turns, values, NULL);
+
+	for (uint64 i = 0; i < rows; i++)
+		taken[i] = rpq_column_int64(i, 1, 0);
+	SPI_freetuptable(SPI_tuptable);
+	return (int) rows;
+}
+
+Book *
+cycle_open(const int64 *scopes, int n, bool act)
+{
+	Book	   *book = palloc0(sizeof(Book));
+
+	book->act = act;
+	book->now = rpq_now();
+	if (act)
+	{
+		Datum		values[2] = {rpq_int8_array(scopes, n), TimestampTzGetDatum(book->now)};
+
+		rpq_exec(&stop_overdue, values, NULL);
+		CommandCounterIncrement();
+		PushCopiedSnapshot(GetTransactionSnapshot());
+		UpdateActiveSnapshotCommandId();
+	}
+	else
+		PushActiveSnapshot(GetActiveSnapshot());
+	book->snapshot = GetActiveSnapshot();
+	book->seen = OidFunctionCall0(F_PG_CURRENT_SNAPSHOT);
+	book_load_turns(book, scopes, n);
+	book_read_entries(book);
+	book_free_pods(book);
+	book_load_usage(book);
+	book_load_lanes(book);
+	return book;
+}
+
+void
+cycle_close(Book *book)
+{
+	PopActiveSnapshot();
+}
+
+Plan *
+cycle_decide(Book *book, int batch, bool full)
+{
+	bool		work = full || book_has_work(book);
+
+	book_load_nodes(book, work);
+	if (!work)
+		return NULL;
+	book_build_world(book, batch);
+	for (int i = 0; full && i < book->world->nlanes; i++)
+		book->world->lanes[i].skip = false;
+	return plan_world(book->world);
+}
+
+static int64 *
+scope_array(Datum datum, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int64	   *scopes;
+
+	deconstruct_array(DatumGetArrayTypeP(datum), INT8OID, 8, FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &elements, &nulls, n);
+	scopes = palloc(sizeof(int64) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+		scopes[i] = nulls[i] ? 0 : DatumGetInt64(elements[i]);
+	return scopes;
+}
+
+/*
+ * rpq_store.take_turns(scopes bigint[]): for everything but a cycle that changes what a cycle reads.  The turns are changed,
+ * not only locked: see the lock rule.
+ */
+Datum
+rpq_take_turns(PG_FUNCTION_ARGS)
+{
+	int			n;
+	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
+	int64	   *taken = palloc(sizeof(int64) * Max(n, 1));
+	int			ntaken;
+	Datum		values[1];
+
+	SPI_connect();
+	rpq_check_fence();
+	ntaken = cycle_take_turns(scopes, n, false, taken);
+	for (int i = 0; i < n; i++)
+	{
+		bool		found = false;
+
+		for (int j = 0; j < ntaken; j++)
+			found = found || taken[j] == scopes[i];
+		if (!found)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("scope %lld does not exist", (long long) scopes[i])));
+	}
+	values[0] = rpq_int8_array(taken, ntaken);
+	rpq_exec(&change_turns, values, NULL);
+	SPI_finish();
+	rpq_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+/*
+ * rpq_store.fold(scopes bigint[]): the counting half of a cycle, for operations that need exact balances.
+ */
+Datum
+rpq_fold(PG_FUNCTION_ARGS)
+{
+	int			n;
+	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
+	Book	   *book;
+
+	SPI_connect();
+	book = cycle_open(scopes, n, true);
+	book_load_nodes(book, false);
+	book_apply(book, NULL);
+	cycle_close(book);
+	SPI_finish();
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,273 @@
+/*
+ * load_limits.c
+ *
+ * Rows -> World: who of those that wait may still use the pool, and the personal quotas that bind them.
+ *
+ * Reads account, member, member_quota, pool_instance, pool_admin; writes nothing.  A quota that follows the pool's default
+ * is looked up here, never copied.  Personal quotas count direct submissions only (policy 0).
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+
+#include "store/book.h"
+#include "store/members.h"
+#include "store/spi.h"
+
+/* The right to submit, as it stands now: a member, any account of the tenant in an open shared pool, administrators. */
+static RpqStatement load_rights = {
+	"SELECT k.pool_id, k.account_id"
+	"  FROM unnest($1, $2) AS k (pool_id, account_id)"
+	"  JOIN rpq_store.account a ON a.account_id = k.account_id AND a.deleted_at IS NULL"
+	"  JOIN rpq_store.pool p ON p.pool_id = k.pool_id AND p.tenant_id = a.tenant_id"
+	" WHERE (p.type = 'shared' AND p.open) OR a.org_admin"
+	"    OR EXISTS (SELECT FROM rpq_store.member m WHERE m.pool_id = k.pool_id AND m.account_id = k.account_id)"
+	"    OR EXISTS (SELECT FROM rpq_store.pool_admin d WHERE d.pool_id = k.pool_id AND d.account_id = k.account_id)"
+	"    OR rpq_store.is_platform_role(a.db_role)",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
+};
+
+static RpqStatement load_quotas = {
+	"SELECT q.pool_id, q.account_id, q.type_id, q.quota FROM rpq_store.member_quota q"
+	"  JOIN unnest($1, $2) AS k (pool_id, account_id) ON q.pool_id = k.pool_id AND q.account_id = k.account_id",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
+};
+
+static RpqStatement load_type_defaults = {
+	"SELECT pool_id, type_id, user_default_quota FROM rpq_store.pool_instance"
+	" WHERE pool_id = ANY ($1) AND user_default_quota IS NOT NULL",
+	1, {INT8ARRAYOID}
+};
+
+typedef struct AccountKey
+{
+	int64		pool_id;
+	int64		account_id;
+} AccountKey;
+
+typedef struct QuotaRow
+{
+	AccountKey	key;
+	int64		type_id;		/* 0: the pool as a whole */
+	Resources  *quota;
+	struct QuotaRow *next;
+} QuotaRow;
+
+typedef struct AccountRow
+{
+	AccountKey	key;
+	bool		authorized;
+	QuotaRow   *quotas;
+	int			nlimits;
+	Limit	  **limits;
+} AccountRow;
+
+/* Lives only while one World is made. */
+typedef struct Accounts
+{
+	HTAB	   *table;
+	QuotaRow   *type_defaults;
+} Accounts;
+
+static Accounts *
+book_accounts(Book *book)
+{
+	return (Accounts *) book->accounts;
+}
+
+static AccountRow *
+account_row(Accounts *accounts, int64 pool_id, int64 account_id)
+{
+	AccountKey	key = {pool_id, account_id};
+	bool		found;
+	AccountRow *row = hash_search(accounts->table, &key, HASH_ENTER, &found);
+
+	if (!found)
+		memset((char *) row + sizeof(AccountKey), 0, sizeof(AccountRow) - sizeof(AccountKey));
+	return row;
+}
+
+static QuotaRow *
+new_quota(Book *book, int64 type_id, Datum quota, QuotaRow *next)
+{
+	QuotaRow   *row = palloc0(sizeof(QuotaRow));
+
+	row->type_id = type_id;
+	row->quota = DatumGetResourcesPCopy(quota);
+	row->next = next;
+	book_intern(book, row->quota);
+	return row;
+}
+
+static void
+read_rights_and_quotas(Book *book, Accounts *accounts)
+{
+	int			n = (int) hash_get_num_entries(accounts->table);
+	int64	   *pools = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	HASH_SEQ_STATUS seq;
+	AccountRow *row;
+	Datum		values[2];
+	uint64		rows;
+	bool		isnull;
+	int			i = 0;
+
+	hash_seq_init(&seq, accounts->table);
+	while ((row = hash_seq_search(&seq)) != NULL)
+	{
+		pools[i] = row->key.pool_id;
+		ids[i++] = row->key.account_id;
+	}
+	values[0] = rpq_int8_array(pools, n);
+	values[1] = rpq_int8_array(ids, n);
+	rows = rpq_exec_at(&load_rights, values, NULL, book->snapshot, true);
+	for (uint64 r = 0; r < rows; r++)
+		account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0))->authorized = true;
+	SPI_freetuptable(SPI_tuptable);
+
+	rows = rpq_exec_at(&load_quotas, values, NULL, book->snapshot, true);
+	for (uint64 r = 0; r < rows; r++)
+	{
+		row = account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0));
+		row->quotas = new_quota(book, rpq_column_int64(r, 3, 0), rpq_column(r, 4, &isnull), row->quotas);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static void
+read_type_defaults(Book *book, Accounts *accounts)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
+	Datum		values[1];
+	uint64		rows;
+	bool		isnull;
+
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		ids[i] = book->scopes[i].scope_id;
+		book_intern(book, book->scopes[i].default_quota);
+	}
+	values[0] = rpq_int8_array(ids, book->nscopes);
+	rows = rpq_exec_at(&load_type_defaults, values, NULL, book->snapshot, true);
+	for (uint64 r = 0; r < rows; r++)
+	{
+		accounts->type_defaults = new_quota(book, rpq_column_int64(r, 2, 0), rpq_column(r, 3, &isnull),
+											accounts->type_defaults);
+		accounts->type_defaults->key.pool_id = rpq_column_int64(r, 1, 0);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+/*
+ * First half, before keys are final: the rows of every account that has a lane.
+ */
+void
+book_load_accounts(Book *book, int nlanes)
+{
+	Accounts   *accounts = palloc0(sizeof(Accounts));
+	HASHCTL		ctl;
+	HASH_SEQ_STATUS seq;
+	Cell	   *cell;
+
+	memset(&ctl, 0, sizeof(ctl));
+	ctl.hcxt = CurrentMemoryContext;
+	ctl.keysize = sizeof(AccountKey);
+	ctl.entrysize = sizeof(AccountRow);
+	accounts->table = hash_create("rpq accounts", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	book->accounts = accounts;
+	for (int i = 0; i < nlanes; i++)
+		account_row(accounts, book->lane_rows[i]->key.scope_id, book->lane_rows[i]->account_id);
+	read_rights_and_quotas(book, accounts);
+	read_type_defaults(book, accounts);
+	hash_seq_init(&seq, book->cells);
+	while ((cell = hash_seq_search(&seq)) != NULL)
+		book_intern(book, cell->amount);
+}
+
+/* What the account holds in the pool by direct submission, of one instance type or of all. */
+static int64 *
+account_usage(Book *book, const AccountKey *key, int64 type_id)
+{
+	int64	   *used = book_vector(book, NULL, 0);
+	HASH_SEQ_STATUS seq;
+	Cell	   *cell;
+
+	hash_seq_init(&seq, book->cells);
+	while ((cell = hash_seq_search(&seq)) != NULL)
+	{
+		if (cell->key.pool_id != key->pool_id || cell->key.account_id != key->account_id ||
+			cell->key.policy_id != 0 || cell->amount == NULL || (type_id != 0 && cell->key.type_id != type_id))
+			continue;
+		for (int k = 0; k < resources_nkeys(cell->amount); k++)
+			used[book_key(book, resources_key(cell->amount, k), resources_key_len(cell->amount, k))] +=
+				resources_amount(cell->amount, k);
+	}
+	return used;
+}
+
+static void
+add_limit(Book *book, AccountRow *row, int pool, int64 type_id, Resources *quota)
+{
+	Limit	   *limit = palloc0(sizeof(Limit));
+
+	limit->kind = LIMIT_USER;
+	limit->pool = pool;
+	limit->type = type_id == 0 ? RPQ_WHOLE_POOL : book_type(book, type_id);
+	limit->max = book_vector(book, quota, RPQ_UNLIMITED);
+	limit->used = account_usage(book, &row->key, type_id);
+	row->limits = row->limits == NULL ? palloc(sizeof(Limit *)) :
+		repalloc(row->limits, sizeof(Limit *) * (row->nlimits + 1));
+	row->limits[row->nlimits++] = limit;
+}
+
+static void
+account_limits(Book *book, AccountRow *row)
+{
+	Accounts   *accounts = book_accounts(book);
+	Scope	   *scope = book_scope(book, row->key.pool_id);
+	int			pool = (int) (scope - book->scopes);
+	bool		has_whole = false;
+
+	for (QuotaRow *q = row->quotas; q != NULL; q = q->next)
+	{
+		has_whole = has_whole || q->type_id == 0;
+		add_limit(book, row, pool, q->type_id, q->quota);
+	}
+	if (!has_whole && scope->default_quota != NULL)
+		add_limit(book, row, pool, 0, scope->default_quota);
+	for (QuotaRow *d = accounts->type_defaults; d != NULL; d = d->next)
+	{
+		bool		own = d->key.pool_id != row->key.pool_id;
+
+		for (QuotaRow *q = row->quotas; q != NULL; q = q->next)
+			own = own || q->type_id == d->type_id;
+		if (!own)
+			add_limit(book, row, pool, d->type_id, d->quota);
+	}
+}
+
+/*
+ * Second half: limits, shared by all lanes of an account, and the right itself.
+ */
+void
+book_build_limits(Book *book, World *world)
+{
+	Accounts   *accounts = book_accounts(book);
+	HASH_SEQ_STATUS seq;
+	AccountRow *row;
+
+	hash_seq_init(&seq, accounts->table);
+	while ((row = hash_seq_search(&seq)) != NULL)
+		account_limits(book, row);
+	for (int i = 0; i < world->nlanes; i++)
+	{
+		Lane	   *lane = &world->lanes[i];
+
+		row = account_row(accounts, lane->scope_id, lane->account_id);
+		lane->limits = row->limits;
+		lane->nlimits = row->nlimits;
+		if (!row->authorized)
+			lane->own = REASON_NOT_AUTHORIZED;
+	}
+}

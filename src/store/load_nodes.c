@@ -1,0 +1,359 @@
+/*
+ * load_nodes.c
+ *
+ * Rows -> World: nodes with what pods and holds take of them.
+ *
+ * Reads node, node_load, hold, instance_type, pool_instance; writes nothing.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+
+#include "errors.h"
+#include "store/book.h"
+#include "store/members.h"
+#include "store/spi.h"
+
+#define NODE_COLUMNS \
+	"SELECT n.node_id, n.pool_id, n.type_id, n.name," \
+	"       CASE WHEN n.health = 'unhealthy' THEN 'unhealthy' WHEN n.health = 'degraded' THEN 'degraded'" \
+	"            WHEN NOT n.schedulable THEN 'cordoned' WHEN n.draining THEN 'draining' END," \
+	"       n.capacity, n.usable, l.used, l.parts, l.pods" \
+	"  FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
+
+static RpqStatement load_all_nodes = {
+	NODE_COLUMNS " WHERE n.pool_id = ANY ($1) ORDER BY n.name, n.node_id", 1, {INT8ARRAYOID}
+};
+
+static RpqStatement load_some_nodes = {
+	NODE_COLUMNS " WHERE n.node_id = ANY ($1) ORDER BY n.name, n.node_id", 1, {INT8ARRAYOID}
+};
+
+static RpqStatement load_types = {
+	"SELECT type_id, name FROM rpq_store.instance_type WHERE type_id = ANY ($1)", 1, {INT8ARRAYOID}
+};
+
+static RpqStatement load_holds = {
+	"SELECT node_id, resources, devices FROM rpq_store.hold WHERE scope_id = ANY ($1)", 1, {INT8ARRAYOID}
+};
+
+static RpqStatement load_instances = {
+	"SELECT pool_id, type_id, scheduling_policy FROM rpq_store.pool_instance"
+	" WHERE pool_id = ANY ($1) AND scheduling_policy IS NOT NULL",
+	1, {INT8ARRAYOID}
+};
+
+/*
+ * Capacities of nodes are alike by the thousand: a value equal to the one before is shared, not copied.
+ */
+static Resources *
+shared_copy(Book *book, Datum value, Resources **last)
+{
+	Resources  *r = DatumGetResourcesP(value);
+
+	if (*last == NULL || !resources_equal(*last, r))
+	{
+		*last = resources_copy(r);
+		book_intern(book, *last);
+	}
+	return *last;
+}
+
+static void
+take_node(Book *book, NodeRow *node, uint64 row, Resources **last_capacity, Resources **last_usable)
+{
+	bool		isnull;
+	Datum		value;
+
+	node->node_id = rpq_column_int64(row, 1, 0);
+	node->pool_id = rpq_column_int64(row, 2, 0);
+	node->type_id = rpq_column_int64(row, 3, 0);
+	node->name = rpq_column_text(row, 4);
+	node->why_not = rpq_column_text(row, 5);
+	node->takes_work = node->why_not == NULL;
+	node->capacity = shared_copy(book, rpq_column(row, 6, &isnull), last_capacity);
+	node->usable = shared_copy(book, rpq_column(row, 7, &isnull), last_usable);
+	node->used = DatumGetResourcesPCopy(rpq_column(row, 8, &isnull));
+	book_intern(book, node->used);
+	value = rpq_column(row, 9, &isnull);
+	if (!isnull)
+	{
+		ArrayType  *array = DatumGetArrayTypePCopy(value);
+
+		node->nparts = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		node->parts = (int64 *) ARR_DATA_PTR(array);
+	}
+	node->pods = (int) rpq_column_int64(row, 10, 0);
+	book_type(book, node->type_id);
+}
+
+static NodeRow *
+find_node(Book *book, NodeRow **by_id, int64 node_id)
+{
+	int			low = 0;
+	int			high = book->nnodes - 1;
+
+	while (low <= high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (by_id[middle]->node_id == node_id)
+			return by_id[middle];
+		if (by_id[middle]->node_id < node_id)
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	return NULL;
+}
+
+static int
+node_id_order(const void *a, const void *b)
+{
+	const NodeRow *x = *(NodeRow *const *) a;
+	const NodeRow *y = *(NodeRow *const *) b;
+
+	return x->node_id < y->node_id ? -1 : x->node_id > y->node_id ? 1 : 0;
+}
+
+/* A part of a device is taken whole or in part; amounts above one are that many whole devices. */
+static int64
+device_share(const Resources *amount, int ndevices)
+{
+	int64		gpu = resources_get(amount, "gpu", 3, NULL);
+
+	return ndevices <= 1 ? gpu : gpu / ndevices;
+}
+
+static void
+add_pod(NodeRow *node, const FreedPod *pod, int sign)
+{
+	int64		each = device_share(pod->amount, pod->ndevices);
+
+	node->used = sign > 0 ? resources_add(node->used, pod->amount) : resources_sub(node->used, pod->amount);
+	for (int d = 0; d < pod->ndevices; d++)
+	{
+		if (pod->devices[d] < 0 || pod->devices[d] >= node->nparts)
+			elog(ERROR, "pod %lld holds device %d of node \"%s\", which has %d",
+				 (long long) pod->pod_id, pod->devices[d], node->name, node->nparts);
+		node->parts[pod->devices[d]] += sign * each;
+	}
+	node->pods += sign;
+	node->changed = true;
+}
+
+static void
+give_back(Book *book)
+{
+	NodeRow   **by_id = palloc(sizeof(NodeRow *) * Max(book->nnodes, 1));
+
+	for (int i = 0; i < book->nnodes; i++)
+		by_id[i] = &book->nodes[i];
+	qsort(by_id, book->nnodes, sizeof(NodeRow *), node_id_order);
+	for (int i = 0; i < book->nfreed_pods; i++)
+	{
+		FreedPod   *pod = &book->freed_pods[i];
+		NodeRow    *node = pod->amount == NULL ? NULL : find_node(book, by_id, pod->node_id);
+
+		if (node != NULL)
+			add_pod(node, pod, -1);
+	}
+}
+
+/*
+ * Loads the nodes of the scopes, or only those that lose pods, and gives back what the counted releases free.
+ */
+void
+book_load_nodes(Book *book, bool all)
+{
+	int			n = all ? book->nscopes : book->nfreed_pods;
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	Datum		values[1];
+	uint64		rows;
+	Resources  *last_capacity = NULL;
+	Resources  *last_usable = NULL;
+
+	book->all_nodes = all;
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+		ids[i] = all ? book->scopes[i].scope_id : book->freed_pods[i].node_id;
+	values[0] = rpq_int8_array(ids, n);
+	rows = rpq_exec_at(all ? &load_all_nodes : &load_some_nodes, values, NULL, book->snapshot, true);
+	book->nodes = palloc0(sizeof(NodeRow) * Max(rows, 1));
+	book->nnodes = (int) rows;
+	for (uint64 i = 0; i < rows; i++)
+	{
+		if ((i & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		take_node(book, &book->nodes[i], i, &last_capacity, &last_usable);
+	}
+	SPI_freetuptable(SPI_tuptable);
+	give_back(book);
+}
+
+/* ----------------------------------------------------------------- world */
+
+static void
+build_node(Book *book, NodeRow *row, Node *node, int64 **last_vector, Resources **last_usable)
+{
+	int64		sum = 0;
+	int			usable_devices = (int) (resources_get(row->usable, "gpu", 3, NULL) / RPQ_UNIT);
+
+	node->node_id = row->node_id;
+	node->name = row->name;
+	node->pool = (int) (book_scope(book, row->pool_id) - book->scopes);
+	node->type = book_type(book, row->type_id);
+	node->takes_work = row->takes_work;
+	node->why_not = row->why_not;
+	if (*last_usable != row->usable)
+	{
+		*last_usable = row->usable;
+		*last_vector = book_vector(book, row->usable, 0);
+	}
+	node->free = palloc(sizeof(int64) * book->nkeys);
+	memcpy(node->free, *last_vector, sizeof(int64) * book->nkeys);
+	for (int k = 0; k < resources_nkeys(row->used); k++)
+		node->free[book_key(book, resources_key(row->used, k), resources_key_len(row->used, k))] -=
+			resources_amount(row->used, k);
+	node->ndevices = row->nparts;
+	node->device_free = palloc(sizeof(int64) * Max(row->nparts, 1));
+	for (int d = 0; d < row->nparts; d++)
+	{
+		/* a machine that reports fewer devices has lost the last ones */
+		node->device_free[d] = d < usable_devices ? Max(0, RPQ_UNIT - row->parts[d]) : 0;
+		sum += node->device_free[d];
+	}
+	node->free[RPQ_KEY_GPU] = sum;
+	for (int k = 0; k < book->nkeys; k++)
+		node->free[k] = Max(0, node->free[k]);
+}
+
+static void
+take_holds(Book *book, World *world, Datum scopes)
+{
+	uint64		rows = rpq_exec_at(&load_holds, &scopes, NULL, book->snapshot, true);
+
+	for (uint64 i = 0; i < rows; i++)
+	{
+		int64		node_id = rpq_column_int64(i, 1, 0);
+		bool		isnull;
+		Resources  *amount = DatumGetResourcesP(rpq_column(i, 2, &isnull));
+		Datum		devices = rpq_column(i, 3, &isnull);
+		ArrayType  *array = isnull ? NULL : DatumGetArrayTypePCopy(devices);
+		int			n = array == NULL ? 0 : ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		int64		each = device_share(amount, n);
+
+		for (int j = 0; j < world->nnodes; j++)
+		{
+			Node	   *node = &world->nodes[j];
+
+			if (node->node_id != node_id)
+				continue;
+			for (int k = 0; k < resources_nkeys(amount); k++)
+			{
+				int			key = book_key(book, resources_key(amount, k), resources_key_len(amount, k));
+
+				node->free[key] = Max(0, node->free[key] - resources_amount(amount, k));
+			}
+			for (int d = 0; d < n; d++)
+			{
+				int			device = ((int *) ARR_DATA_PTR(array))[d];
+
+				if (device >= 0 && device < node->ndevices)
+					node->device_free[device] = Max(0, node->device_free[device] - each);
+			}
+		}
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static SchedulingPolicy
+policy_named(const char *name)
+{
+	return strcmp(name, "spread") == 0 ? POLICY_SPREAD : POLICY_BINPACK;
+}
+
+/* Which instance types each pool has nodes of, and how each is filled. */
+static void
+build_pool_types(Book *book, World *world, Datum scopes)
+{
+	uint64		rows;
+
+	for (int i = 0; i < world->npools; i++)
+	{
+		world->pools[i].types = palloc0(sizeof(PoolType) * Max(book->ntypes, 1));
+		world->pools[i].ntypes = 0;
+	}
+	for (int i = 0; i < world->nnodes; i++)
+	{
+		Pool	   *pool = &world->pools[world->nodes[i].pool];
+		int			t = 0;
+
+		while (t < pool->ntypes && pool->types[t].type != world->nodes[i].type)
+			t++;
+		if (t == pool->ntypes)
+		{
+			pool->types[t].type = world->nodes[i].type;
+			pool->types[t].policy = policy_named(book->scopes[world->nodes[i].pool].policy);
+			pool->ntypes++;
+		}
+	}
+	rows = rpq_exec_at(&load_instances, &scopes, NULL, book->snapshot, true);
+	for (uint64 i = 0; i < rows; i++)
+	{
+		Pool	   *pool = &world->pools[book_scope(book, rpq_column_int64(i, 1, 0)) - book->scopes];
+		int			type = book_type(book, rpq_column_int64(i, 2, 0));
+
+		for (int t = 0; t < pool->ntypes; t++)
+		{
+			if (pool->types[t].type == type)
+				pool->types[t].policy = policy_named(rpq_column_text(i, 3));
+		}
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static void
+name_types(Book *book, World *world)
+{
+	Datum		ids = rpq_int8_array(book->type_ids, book->ntypes);
+	uint64		rows = rpq_exec_at(&load_types, &ids, NULL, book->snapshot, true);
+
+	world->ntypes = book->ntypes;
+	world->types = palloc0(sizeof(char *) * Max(book->ntypes, 1));
+	for (int i = 0; i < book->ntypes; i++)
+		world->types[i] = "";
+	for (uint64 i = 0; i < rows; i++)
+		world->types[book_type(book, rpq_column_int64(i, 1, 0))] = rpq_column_text(i, 2);
+	SPI_freetuptable(SPI_tuptable);
+}
+
+void
+book_build_nodes(Book *book, World *world)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
+	int64	   *vector = NULL;
+	Resources  *usable = NULL;
+	Datum		scopes;
+
+	for (int i = 0; i < book->nscopes; i++)
+		ids[i] = book->scopes[i].scope_id;
+	scopes = rpq_int8_array(ids, book->nscopes);
+	name_types(book, world);
+	world->nnodes = book->nnodes;
+	world->nodes = palloc0(sizeof(Node) * Max(book->nnodes, 1));
+	for (int i = 0; i < book->nnodes; i++)
+		build_node(book, &book->nodes[i], &world->nodes[i], &vector, &usable);
+	take_holds(book, world, scopes);
+	for (int i = 0; i < world->nnodes; i++)
+	{
+		Node	   *node = &world->nodes[i];
+
+		for (int k = 0; k < book->nkeys && !node->takes_work; k++)
+			world->pools[node->pool].unavailable[k] += node->free[k];
+	}
+	build_pool_types(book, world, scopes);
+}

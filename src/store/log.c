@@ -1,0 +1,358 @@
+/*
+ * log.c
+ *
+ * The ledger's reading end: turns, and the entries that they have not counted.
+ *
+ * Reads turn, pool, entry, pod; writes nothing but the turns that rpq_take_turns changes.
+ *
+ * An entry is counted when turn.seen sees its transaction, or when it is of turn.own_xid and no later than own_entry.
+ * The cursor that replaces these is the very snapshot at which the entries were read (book->snapshot), taken after the
+ * turn was locked: a snapshot of its own for the cursor would count rows twice or never.  A transaction is in no
+ * snapshot's list of those in progress while it looks itself; hence the second part.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "errors.h"
+#include "rpq.h"
+#include "store/book.h"
+#include "store/spi.h"
+
+static RpqStatement load_turns = {
+	"SELECT t.scope_id, t.own_xid, t.own_entry, t.cycle, t.room_epoch, t.last_at,"
+	"       p.tenant_id, p.name, p.status, p.type = 'shared' AND p.open, p.frozen, p.scheduling_policy,"
+	"       p.user_default_quota, p.workload_types"
+	"  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
+	" WHERE t.scope_id = ANY ($1) ORDER BY t.scope_id",
+	1, {INT8ARRAYOID}
+};
+
+static RpqStatement read_entries = {
+	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape,"
+	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources"
+	"  FROM rpq_store.turn t CROSS JOIN LATERAL ("
+	"	SELECT * FROM rpq_store.entry e"
+	"	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid"
+	"	UNION ALL"
+	"	SELECT e.* FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
+	"	 WHERE e.xid <> t.own_xid"
+	"	UNION ALL"
+	"	SELECT * FROM rpq_store.entry e"
+	"	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e"
+	" WHERE t.scope_id = ANY ($1)",
+	1, {INT8ARRAYOID}
+};
+
+static RpqStatement read_pods = {
+	"SELECT p.pod_id, p.workload_id, p.node_id, p.devices"
+	"  FROM unnest($1, $2) AS f (workload_id, attempt)"
+	"  JOIN rpq_store.pod p ON p.workload_id = f.workload_id AND p.attempt = f.attempt"
+	" ORDER BY p.workload_id, p.replica",
+	2, {INT8ARRAYOID, INT4ARRAYOID}
+};
+
+static char **
+text_array(Datum value, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	char	  **result;
+
+	deconstruct_array(DatumGetArrayTypeP(value), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
+	result = palloc(sizeof(char *) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+		result[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
+	return result;
+}
+
+static void
+init_tables(Book *book)
+{
+	HASHCTL		ctl;
+
+	memset(&ctl, 0, sizeof(ctl));
+	ctl.hcxt = CurrentMemoryContext;
+	ctl.keysize = sizeof(CellKey);
+	ctl.entrysize = sizeof(Cell);
+	book->cells = hash_create("rpq usage cells", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.keysize = sizeof(LaneKey);
+	ctl.entrysize = sizeof(LaneRow);
+	book->lanes = hash_create("rpq lanes", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
+ * Reads the turns of the scopes, and the settings of the pools that they are, at the book's snapshot.
+ */
+void
+book_load_turns(Book *book, const int64 *scopes, int n)
+{
+	Datum		values[1] = {rpq_int8_array(scopes, n)};
+	uint64		rows = rpq_exec_at(&load_turns, values, NULL, book->snapshot, true);
+
+	init_tables(book);
+	book->scopes = palloc0(sizeof(Scope) * Max(rows, 1));
+	book->nscopes = (int) rows;
+	for (uint64 i = 0; i < rows; i++)
+	{
+		Scope	   *scope = &book->scopes[i];
+		bool		isnull;
+		Datum		value;
+
+		scope->scope_id = rpq_column_int64(i, 1, 0);
+		scope->own_xid = (uint64) rpq_column_int64(i, 2, 0);
+		scope->own_entry = rpq_column_int64(i, 3, 0);
+		scope->cycle = rpq_column_int64(i, 4, 0);
+		scope->room_epoch = rpq_column_int64(i, 5, 0);
+		scope->last_at = rpq_column_int64(i, 6, 0);
+		scope->tenant_id = rpq_column_int64(i, 7, 0);
+		scope->name = rpq_column_text(i, 8);
+		scope->status = rpq_column_text(i, 9);
+		scope->shared_open = rpq_column_int64(i, 10, 0) != 0;
+		scope->frozen = rpq_column_int64(i, 11, 0) != 0;
+		scope->policy = rpq_column_text(i, 12);
+		value = rpq_column(i, 13, &isnull);
+		scope->default_quota = isnull ? NULL : DatumGetResourcesPCopy(value);
+		value = rpq_column(i, 14, &isnull);
+		if (!isnull)
+			scope->workload_types = text_array(value, &scope->nworkload_types);
+		book->now = Max(book->now, scope->last_at);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+Scope *
+book_scope(Book *book, int64 scope_id)
+{
+	int			low = 0;
+	int			high = book->nscopes - 1;
+
+	while (low <= high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (book->scopes[middle].scope_id == scope_id)
+			return &book->scopes[middle];
+		if (book->scopes[middle].scope_id < scope_id)
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	return NULL;
+}
+
+Cell *
+book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id)
+{
+	CellKey		key = {pool_id, type_id, account_id, policy_id};
+	bool		found;
+	Cell	   *cell = hash_search(book->cells, &key, HASH_ENTER, &found);
+
+	if (!found)
+		memset((char *) cell + sizeof(CellKey), 0, sizeof(Cell) - sizeof(CellKey));
+	return cell;
+}
+
+LaneRow *
+book_lane(Book *book, int64 scope_id, int64 shape)
+{
+	LaneKey		key = {scope_id, shape};
+	bool		found;
+	LaneRow    *lane = hash_search(book->lanes, &key, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		memset((char *) lane + sizeof(LaneKey), 0, sizeof(LaneRow) - sizeof(LaneKey));
+		lane->ninstance_types = -1;
+	}
+	return lane;
+}
+
+static void
+count_waiting(Book *book, Scope *scope, uint64 row, int waiting)
+{
+	LaneRow    *lane = book_lane(book, scope->scope_id, rpq_column_int64(row, 8, 0));
+	TimestampTz at = rpq_column_int64(row, 9, 0);
+	int64		id = rpq_column_int64(row, 6, 0);
+
+	lane->waiting += waiting;
+	lane->changed = true;
+	/* only a lower bound: it may move back for one that returns with its old submission time */
+	if (waiting > 0 && (!lane->has_head || at < lane->head_at || (at == lane->head_at && id < lane->head_id)))
+	{
+		lane->has_head = true;
+		lane->head_at = at;
+		lane->head_id = id;
+	}
+}
+
+static void
+count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char *kind)
+{
+	int64		pool_id = rpq_column_int64(row, 11, 0);
+	Cell	   *cell = book_cell(book, pool_id, rpq_column_int64(row, 12, 0), rpq_column_int64(row, 13, 0),
+								 rpq_column_int64(row, 14, 0));
+
+	cell->amount = cell->amount == NULL ? resources_copy(amount) : resources_add(cell->amount, amount);
+	cell->changed = true;
+	if (strcmp(kind, "release") == 0)
+	{
+		Freed	   *freed = &book->freed[book->nfreed++];
+
+		freed->workload_id = rpq_column_int64(row, 6, 0);
+		freed->attempt = (int) rpq_column_int64(row, 7, 0);
+		freed->pool_id = pool_id;
+		freed->total = resources_copy(amount);
+		scope->room_freed = true;
+	}
+}
+
+/*
+ * Reads every entry that the turns have not counted, and sums them up: usage cells and lanes then hold deltas, to which
+ * book_load_usage and book_load_lanes add the rows.
+ */
+void
+book_read_entries(Book *book)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
+	Datum		values[1];
+	uint64		rows;
+	uint64		own_xid = book->act ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
+
+	for (int i = 0; i < book->nscopes; i++)
+		ids[i] = book->scopes[i].scope_id;
+	values[0] = rpq_int8_array(ids, book->nscopes);
+	rows = rpq_exec_at(&read_entries, values, NULL, book->snapshot, true);
+	book->freed = palloc(sizeof(Freed) * Max(rows, 1));
+	book->nentries = (int64) rows;
+
+	for (int i = 0; i < book->nscopes && book->act; i++)
+	{
+		/* own entries of a former transaction are all visible now */
+		if (book->scopes[i].own_xid != own_xid)
+		{
+			book->scopes[i].own_xid = own_xid;
+			book->scopes[i].own_entry = 0;
+		}
+	}
+	for (uint64 i = 0; i < rows; i++)
+	{
+		Scope	   *scope = book_scope(book, rpq_column_int64(i, 2, 0));
+		int			waiting = (int) rpq_column_int64(i, 10, 0);
+		bool		isnull;
+		Datum		amount = rpq_column(i, 15, &isnull);
+
+		if ((i & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (scope == NULL)
+			continue;
+		scope->changed = true;
+		scope->nentries++;
+		book->now = Max(book->now, rpq_column_int64(i, 4, 0));
+		if (book->act && (uint64) rpq_column_int64(i, 3, 0) == own_xid)
+			scope->own_entry = Max(scope->own_entry, rpq_column_int64(i, 1, 0));
+		if (waiting != 0)
+			count_waiting(book, scope, i, waiting);
+		if (!isnull)
+			count_usage(book, scope, i, DatumGetResourcesP(amount), rpq_column_text(i, 5));
+	}
+	SPI_freetuptable(SPI_tuptable);
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		if (book->scopes[i].room_freed)
+			book->scopes[i].room_epoch++;
+	}
+}
+
+static int
+freed_order(const void *a, const void *b)
+{
+	const Freed *x = a;
+	const Freed *y = b;
+
+	return x->workload_id < y->workload_id ? -1 : x->workload_id > y->workload_id ? 1 : 0;
+}
+
+/* What one of n pods held: an equal share of the attempt's total, exact, since all pods of a workload ask for the same. */
+static Resources *
+share(const Freed *freed, int n)
+{
+	Resources  *amount = resources_neg(freed->total);
+
+	for (int i = 0; i < resources_nkeys(amount); i++)
+	{
+		if (amount->items[i].amount % n != 0)
+			elog(ERROR, "release of workload %lld does not divide by its %d pods", (long long) freed->workload_id, n);
+		amount->items[i].amount /= n;
+	}
+	return amount;
+}
+
+static void
+take_pod(FreedPod *pod, uint64 row)
+{
+	bool		isnull;
+	Datum		value = rpq_column(row, 4, &isnull);
+
+	pod->pod_id = rpq_column_int64(row, 1, 0);
+	pod->node_id = rpq_column_int64(row, 3, 0);
+	if (!isnull)
+	{
+		ArrayType  *array = DatumGetArrayTypePCopy(value);
+
+		pod->ndevices = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		pod->devices = (int *) ARR_DATA_PTR(array);
+	}
+}
+
+/*
+ * Finds the pods of the attempts whose end was counted.
+ */
+void
+book_free_pods(Book *book)
+{
+	int64	   *ids;
+	int32	   *attempts;
+	Datum		values[2];
+	uint64		rows;
+	uint64		row = 0;
+
+	if (book->nfreed == 0)
+		return;
+	qsort(book->freed, book->nfreed, sizeof(Freed), freed_order);
+	ids = palloc(sizeof(int64) * book->nfreed);
+	attempts = palloc(sizeof(int32) * book->nfreed);
+	for (int i = 0; i < book->nfreed; i++)
+	{
+		ids[i] = book->freed[i].workload_id;
+		attempts[i] = book->freed[i].attempt;
+	}
+	values[0] = rpq_int8_array(ids, book->nfreed);
+	values[1] = rpq_int4_array(attempts, book->nfreed);
+	rows = rpq_exec_at(&read_pods, values, NULL, book->snapshot, true);
+	book->freed_pods = palloc0(sizeof(FreedPod) * Max(rows, 1));
+	book->nfreed_pods = (int) rows;
+
+	for (int i = 0; i < book->nfreed; i++)
+	{
+		uint64		end = row;
+		Resources  *amount;
+
+		while (end < rows && rpq_column_int64(end, 2, 0) == book->freed[i].workload_id)
+			end++;
+		if (end == row)
+			continue;
+		amount = share(&book->freed[i], (int) (end - row));
+		for (; row < end; row++)
+		{
+			take_pod(&book->freed_pods[row], row);
+			book->freed_pods[row].amount = amount;
+		}
+	}
+	SPI_freetuptable(SPI_tuptable);
+}

@@ -1,0 +1,21 @@
+/*
+ * members.h
+ *
+ * The parts of building a World that load_world.c leaves to its neighbours.
+ */
+#ifndef RPQ_STORE_MEMBERS_H
+#define RPQ_STORE_MEMBERS_H
+
+#include "store/book.h"
+
+/* load_limits.c: rights and quotas of the accounts that wait, as rows, then as limits */
+extern void book_load_accounts(Book *book, int nlanes);
+extern void book_build_limits(Book *book, World *world);
+
+/* load_nodes.c */
+extern void book_build_nodes(Book *book, World *world);
+
+/* read_members.c */
+extern int	book_read_members(World *world, Lane *lane, const Member *after, int want, Member *out);
+
+#endif							/* RPQ_STORE_MEMBERS_H */
