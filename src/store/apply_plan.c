@@ -319,13 +319,14 @@ settle_lane(Book *book, Lane *lane, LaneRow *row, bool more)
 void
 book_apply(Book *book, Plan *plan)
 {
+	/* first, since what ends may be admitted again at once, under the same key of pod */
+	write_freed(book);
 	if (plan != NULL && plan->nadmissions > 0)
 	{
 		write_workloads(book, plan);
 		write_pods(book, plan);
 		write_entries(book, plan);
 	}
-	write_freed(book);
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)
 		settle_lane(book, &book->world->lanes[i], book->lane_rows[i], plan != NULL && plan->more);
 	rows_write_nodes(book);

@@ -1,0 +1,418 @@
+/*
+ * submit.c
+ *
+ * rpq.submit: from a call to one row of workload and one entry.
+ *
+ * Writes workload (a new row) and entry.  Waits for nobody but a second submission with the same request_id.  What is
+ * looked up about the account and the pool is kept for the statement, in whose snapshot it was read: a thousand calls in
+ * one statement look once.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/sha2.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/timestamp.h"
+
+#include "api/admission_check.h"
+#include "api/api.h"
+#include "api/workload.h"
+#include "errors.h"
+#include "rpq.h"
+#include "store/shape.h"
+#include "store/spi.h"
+#include "worker/worker.h"
+
+PG_FUNCTION_INFO_V1(rpq_submit);
+
+enum SubmitArgument
+{
+	ARG_POOL, ARG_QUEUE, ARG_WORKLOAD_TYPE, ARG_RESOURCES, ARG_INSTANCE_TYPES, ARG_NAME, ARG_REPLICAS, ARG_PRIORITY,
+	ARG_GUARANTEE, ARG_MAX_RUNTIME, ARG_CHECKPOINTABLE, ARG_ON_NODE_LOSS, ARG_REQUEST_ID, ARG_LABELS, ARG_SPEC, ARG_DRAFT,
+	ARG_ACCOUNT
+};
+
+/* Kept for the statement, in the memory that lives as long as the function's call site. */
+typedef struct SubmitCache
+{
+	Caller		caller;
+	char	   *account;		/* as given, NULL: the caller's own */
+	int64		account_id;
+	char	   *pool;			/* as given */
+	PoolFacts  *facts;
+	char	   *workload_type;	/* known to exist in the tenant */
+} SubmitCache;
+
+#define INSERT_WORKLOAD \
+	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas, priority," \
+	"    guarantee, checkpointable, status, workload_type, resources, instance_types, name, on_node_loss, max_runtime," \
+	"    request_id, request_digest, labels, spec)" \
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+
+#define INSERT_ARGS \
+	21, {INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, INT2OID, BOOLOID, BOOLOID, TEXTOID, \
+		 TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, BYTEAOID, JSONBOID, JSONBOID}
+
+static RpqStatement insert_workload = {INSERT_WORKLOAD " RETURNING workload_id", INSERT_ARGS};
+
+static RpqStatement insert_once = {
+	INSERT_WORKLOAD " ON CONFLICT (account_id, request_id) WHERE request_id IS NOT NULL DO NOTHING RETURNING workload_id",
+	INSERT_ARGS
+};
+
+static RpqStatement find_request = {
+	"SELECT workload_id, request_digest FROM rpq_store.workload WHERE account_id = $1 AND request_id = $2",
+	2, {INT8OID, TEXTOID}
+};
+
+static RpqStatement find_workload_type = {
+	"SELECT FROM rpq_store.workload_type w JOIN rpq_store.account a ON a.tenant_id = w.tenant_id"
+	" WHERE a.account_id = $1 AND w.name = $2",
+	2, {INT8OID, TEXTOID}
+};
+
+static RpqStatement find_account = {
+	"SELECT a.account_id FROM rpq_store.account a JOIN rpq_store.tenant t ON t.tenant_id = a.tenant_id"
+	" WHERE a.name = $2 AND a.deleted_at IS NULL AND ($1 = 0 OR a.tenant_id = $1) AND ($3 IS NULL OR t.name = $3)",
+	3, {INT8OID, TEXTOID, TEXTOID}
+};
+
+static RpqStatement find_type = {
+	"SELECT type_id FROM rpq_store.instance_type WHERE name = $1", 1, {TEXTOID}
+};
+
+static void
+refuse_argument(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be given", name)));
+}
+
+static char *
+text_argument(FunctionCallInfo fcinfo, int n)
+{
+	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
+}
+
+/* Another account may be named by a platform admin, by a gateway within its tenant, and by itself. */
+static int64
+named_account(const Caller *caller, const char *name)
+{
+	char	   *tenant = NULL;
+	char	   *account = rpq_split_name("account", name, &tenant);
+	Datum		values[3];
+	char		nulls[4] = "   ";
+	bool		may = caller->platform_admin || caller->gateway || caller->gateway_account != NULL;
+	int64		found;
+
+	values[0] = Int64GetDatum(caller->platform_admin ? 0 : caller->tenant_id);
+	values[1] = CStringGetTextDatum(account);
+	nulls[2] = tenant == NULL ? 'n' : ' ';
+	values[2] = tenant == NULL ? (Datum) 0 : CStringGetTextDatum(tenant);
+	if (rpq_exec(&find_account, values, nulls) != 1)
+		found = 0;
+	else
+		found = rpq_column_int64(0, 1, 0);
+	if (found != 0 && (may || found == caller->account_id))
+		return found;
+	if (may || found == 0)
+		rpq_no_such_name(KIND_ACCOUNT, name);
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to act for another account")));
+	return 0;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+	return (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
+}
+
+/*
+ * The cache of this call site, with the account and the pool's facts of this call.
+ */
+static SubmitCache *
+look_up(FunctionCallInfo fcinfo)
+{
+	SubmitCache *cache = fcinfo->flinfo->fn_extra;
+	char	   *account = text_argument(fcinfo, ARG_ACCOUNT);
+	char	   *pool = text_argument(fcinfo, ARG_POOL);
+	MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+
+	if (cache == NULL)
+	{
+		cache = palloc0(sizeof(SubmitCache));
+		rpq_authorize("submit", NULL);
+		cache->caller = *rpq_known_caller();
+		fcinfo->flinfo->fn_extra = cache;
+	}
+	if (cache->account_id == 0 || !same_text(account, cache->account))
+	{
+		cache->account = account == NULL ? NULL : pstrdup(account);
+		cache->facts = NULL;
+		cache->workload_type = NULL;
+		cache->account_id = account == NULL ? cache->caller.account_id : named_account(&cache->caller, account);
+		if (cache->account_id == 0)
+			refuse_argument("account");
+	}
+	if (cache->facts == NULL || !same_text(pool, cache->pool))
+	{
+		cache->facts = NULL;
+		cache->pool = pstrdup(pool);
+		cache->facts = pool_facts(cache->account_id, pool);
+	}
+	MemoryContextSwitchTo(old);
+	return cache;
+}
+
+static char *
+checked_workload_type(FunctionCallInfo fcinfo, SubmitCache *cache)
+{
+	char	   *name = text_argument(fcinfo, ARG_WORKLOAD_TYPE);
+	Datum		values[2];
+
+	if (cache->workload_type != NULL && strcmp(name, cache->workload_type) == 0)
+		return cache->workload_type;
+	values[0] = Int64GetDatum(cache->account_id);
+	values[1] = CStringGetTextDatum(name);
+	if (rpq_exec(&find_workload_type, values, NULL) == 0)
+		rpq_no_such_name(KIND_WORKLOAD_TYPE, name);
+	cache->workload_type = MemoryContextStrdup(fcinfo->flinfo->fn_mcxt, name);
+	return cache->workload_type;
+}
+
+static int
+order_int64(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+/* Names to ids, ascending, each once, so that the same set is the same shape. */
+static void
+checked_instance_types(FunctionCallInfo fcinfo, Request *request)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+	int			kept = 0;
+
+	request->ninstance_types = -1;
+	if (PG_ARGISNULL(ARG_INSTANCE_TYPES))
+		return;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(ARG_INSTANCE_TYPES), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("instance_types must name at least one instance type"),
+				 errhint("NULL means any instance type of the pool.")));
+	request->instance_types = palloc(sizeof(int64) * n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("instance_types must not contain NULL")));
+		if (rpq_exec(&find_type, &elements[i], NULL) == 0)
+			rpq_no_such_name(KIND_INSTANCE_TYPE, TextDatumGetCString(elements[i]));
+		request->instance_types[i] = rpq_column_int64(0, 1, 0);
+	}
+	qsort(request->instance_types, n, sizeof(int64), order_int64);
+	for (int i = 0; i < n; i++)
+	{
+		if (kept == 0 || request->instance_types[kept - 1] != request->instance_types[i])
+			request->instance_types[kept++] = request->instance_types[i];
+	}
+	request->ninstance_types = kept;
+}
+
+static void
+check_other_arguments(FunctionCallInfo fcinfo)
+{
+	if (PG_ARGISNULL(ARG_POOL) && PG_ARGISNULL(ARG_QUEUE))
+		refuse_argument("pool or queue");
+	if (!PG_ARGISNULL(ARG_POOL) && !PG_ARGISNULL(ARG_QUEUE))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("pool and queue cannot both be given")));
+	if (!PG_ARGISNULL(ARG_QUEUE))
+		rpq_no_such_name(KIND_QUEUE, text_argument(fcinfo, ARG_QUEUE));
+	if (PG_ARGISNULL(ARG_WORKLOAD_TYPE))
+		refuse_argument("workload_type");
+	if (PG_ARGISNULL(ARG_RESOURCES))
+		refuse_argument("resources");
+	for (int arg = ARG_LABELS; arg <= ARG_SPEC; arg++)
+	{
+		if (!PG_ARGISNULL(arg) && !JB_ROOT_IS_OBJECT(PG_GETARG_JSONB_P(arg)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("%s must be a json object", arg == ARG_LABELS ? "labels" : "spec")));
+	}
+	if (!PG_ARGISNULL(ARG_MAX_RUNTIME))
+		check_max_runtime(PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME));
+}
+
+/* What a request_id stands for: every argument but the account, as it was given. */
+static Datum
+request_digest(FunctionCallInfo fcinfo)
+{
+	Digest	   *digest = digest_start();
+	bytea	   *out = palloc(VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
+
+	for (int i = 0; i < ARG_ACCOUNT; i++)
+	{
+		Oid			type = get_fn_expr_argtype(fcinfo->flinfo, i);
+		bool		by_value = i == ARG_REPLICAS || i == ARG_PRIORITY || i == ARG_GUARANTEE || i == ARG_CHECKPOINTABLE ||
+		i == ARG_DRAFT;
+
+		if (PG_ARGISNULL(i) || i == ARG_REQUEST_ID)
+			digest_add(digest, "", 0);
+		else if (by_value)
+		{
+			int64		value = type == BOOLOID ? PG_GETARG_BOOL(i) : PG_GETARG_INT32(i);
+
+			digest_add(digest, &value, sizeof(value));
+		}
+		else if (i == ARG_MAX_RUNTIME)
+			digest_add(digest, PG_GETARG_INTERVAL_P(i), sizeof(Interval));
+		else
+		{
+			struct varlena *value = PG_DETOAST_DATUM(PG_GETARG_DATUM(i));
+
+			digest_add(digest, VARDATA(value), VARSIZE(value) - VARHDRSZ);
+		}
+	}
+	SET_VARSIZE(out, VARHDRSZ + PG_SHA256_DIGEST_LENGTH);
+	digest_finish(digest, (uint8 *) VARDATA(out));
+	return PointerGetDatum(out);
+}
+
+/* The workload of an earlier submission with this request_id; 0 when there is none. */
+static int64
+earlier_request(int64 account_id, const char *request_id, Datum digest)
+{
+	Datum		values[2] = {Int64GetDatum(account_id), CStringGetTextDatum(request_id)};
+	bool		isnull;
+	Datum		stored;
+
+	if (rpq_exec(&find_request, values, NULL) == 0)
+		return 0;
+	stored = rpq_column(0, 2, &isnull);
+	if (isnull || !DatumGetBool(DirectFunctionCall2(byteaeq, stored, digest)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("request_id \"%s\" was used for a different request", request_id),
+				 errdetail("It stands for workload %lld.", (long long) rpq_column_int64(0, 1, 0))));
+	return rpq_column_int64(0, 1, 0);
+}
+
+static int64
+store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *request, const char *name,
+			   const char *request_id, Datum digest, int64 *shape, TimestampTz now)
+{
+	bool		draft = !PG_ARGISNULL(ARG_DRAFT) && PG_GETARG_BOOL(ARG_DRAFT);
+	bool		checkpointable = !PG_ARGISNULL(ARG_CHECKPOINTABLE) && PG_GETARG_BOOL(ARG_CHECKPOINTABLE);
+	ShapeParts	parts = {facts->pool_id, facts->account_id, request->priority, request->replicas, request->guarantee,
+		checkpointable, request->workload_type, request->resources, request->ninstance_types, request->instance_types,
+		PG_ARGISNULL(ARG_MAX_RUNTIME) ? NULL : PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME), NULL};
+	Datum		values[21];
+	char		nulls[22];
+
+	*shape = workload_shape(&parts);
+	memset(nulls, ' ', sizeof(nulls));
+	values[0] = Int64GetDatum(facts->tenant_id);
+	values[1] = Int64GetDatum(facts->pool_id);
+	values[2] = Int64GetDatum(facts->account_id);
+	values[3] = Int64GetDatum(*shape);
+	values[4] = TimestampTzGetDatum(now);
+	nulls[4] = draft ? 'n' : ' ';
+	values[5] = TimestampTzGetDatum(now);
+	values[6] = Int32GetDatum(request->replicas);
+	values[7] = Int16GetDatum(request->priority);
+	values[8] = BoolGetDatum(request->guarantee);
+	values[9] = BoolGetDatum(checkpointable);
+	values[10] = CStringGetTextDatum(draft ? "draft" : "queued");
+	values[11] = CStringGetTextDatum(request->workload_type);
+	values[12] = ResourcesPGetDatum(request->resources);
+	nulls[13] = request->ninstance_types < 0 ? 'n' : ' ';
+	values[13] = request->ninstance_types < 0 ? (Datum) 0 :
+		rpq_int8_array(request->instance_types, request->ninstance_types);
+	nulls[14] = name == NULL ? 'n' : ' ';
+	values[14] = name == NULL ? (Datum) 0 : CStringGetTextDatum(name);
+	values[15] = CStringGetTextDatum(checked_on_node_loss(text_argument(fcinfo, ARG_ON_NODE_LOSS)));
+	for (int i = 0; i < 2; i++)
+	{
+		nulls[19 + i] = PG_ARGISNULL(ARG_LABELS + i) ? 'n' : ' ';
+		values[19 + i] = PG_GETARG_DATUM(ARG_LABELS + i);
+	}
+	nulls[16] = PG_ARGISNULL(ARG_MAX_RUNTIME) ? 'n' : ' ';
+	values[16] = PG_GETARG_DATUM(ARG_MAX_RUNTIME);
+	nulls[17] = nulls[18] = request_id == NULL ? 'n' : ' ';
+	values[17] = request_id == NULL ? (Datum) 0 : CStringGetTextDatum(request_id);
+	values[18] = digest;
+	if (rpq_exec(request_id == NULL ? &insert_workload : &insert_once, values, nulls) == 0)
+		return 0;
+	return rpq_column_int64(0, 1, 0);
+}
+
+static int64
+submit(FunctionCallInfo fcinfo)
+{
+	SubmitCache *cache = look_up(fcinfo);
+	char	   *request_id = text_argument(fcinfo, ARG_REQUEST_ID);
+	char	   *name = text_argument(fcinfo, ARG_NAME);
+	Datum		digest = request_id == NULL ? (Datum) 0 : request_digest(fcinfo);
+	bool		draft = !PG_ARGISNULL(ARG_DRAFT) && PG_GETARG_BOOL(ARG_DRAFT);
+	TimestampTz now = rpq_now();
+	Request		request = {0};
+	EntryRow	entry = {0};
+	int64		id;
+
+	if (request_id != NULL)
+	{
+		request_id = rpq_check_name("request_id", request_id);
+		id = earlier_request(cache->account_id, request_id, digest);
+		if (id != 0)
+			return id;
+	}
+	request.workload_type = checked_workload_type(fcinfo, cache);
+	request.resources = PG_GETARG_RESOURCES_P(ARG_RESOURCES);
+	request.replicas = PG_ARGISNULL(ARG_REPLICAS) ? 1 : PG_GETARG_INT32(ARG_REPLICAS);
+	request.has_priority = !PG_ARGISNULL(ARG_PRIORITY);
+	request.priority = request.has_priority ? PG_GETARG_INT32(ARG_PRIORITY) : 0;
+	request.guarantee = !PG_ARGISNULL(ARG_GUARANTEE) && PG_GETARG_BOOL(ARG_GUARANTEE);
+	checked_instance_types(fcinfo, &request);
+	check_request(cache->facts, &request, draft);
+	name = name == NULL ? NULL : rpq_check_name("name", name);
+	id = store_workload(fcinfo, cache->facts, &request, name, request_id, digest, &entry.shape, now);
+	if (id == 0)
+		return earlier_request(cache->account_id, request_id, digest);
+
+	entry.scope_id = cache->facts->pool_id;
+	entry.at = now;
+	entry.workload_id = id;
+	entry.submitted_at = now;
+	entry.account_id = cache->account_id;
+	entry.waiting = draft ? 0 : 1;
+	entry.kind = draft ? "draft" : "enqueue";
+	entry.status = draft ? "draft" : "queued";
+	entry.actor = cache->caller.actor;
+	write_entry(&entry);
+	return id;
+}
+
+Datum
+rpq_submit(PG_FUNCTION_ARGS)
+{
+	int64		id;
+
+	check_other_arguments(fcinfo);
+	SPI_connect();
+	id = submit(fcinfo);
+	SPI_finish();
+	rpq_wake_at_commit();
+	PG_RETURN_INT64(id);
+}
