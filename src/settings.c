@@ -11,11 +11,16 @@
 
 #include <limits.h>
 
+#include "fmgr.h"
+#include "utils/builtins.h"
 #include "utils/datetime.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "rpq.h"
+
+PG_FUNCTION_INFO_V1(rpq_now_sql);
+PG_FUNCTION_INFO_V1(rpq_version_sql);
 
 char	   *rpq_databases = NULL;
 char	   *rpq_account = NULL;
@@ -171,4 +176,16 @@ rpq_define_settings(void)
 	define_worker_settings();
 	define_rule_settings();
 	MarkGUCPrefixReserved("rpq");
+}
+
+Datum
+rpq_now_sql(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(rpq_now());
+}
+
+Datum
+rpq_version_sql(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(RPQ_VERSION));
 }

@@ -1,0 +1,29 @@
+-- The cycle: scheduling by hand, dry runs, and what the worker calls.
+
+CREATE OR REPLACE FUNCTION rpq.schedule(pool text DEFAULT NULL, dry_run boolean DEFAULT NULL)
+RETURNS TABLE (workload bigint, decision text, pool_name text, nodes text[], reason_code text, reason text)
+LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_schedule';
+
+CREATE OR REPLACE FUNCTION rpq_store.run_cycles(OUT more boolean, OUT changed int, OUT summary text)
+LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_run_cycles';
+COMMENT ON FUNCTION rpq_store.run_cycles() IS
+'one cycle over every scope that has something to do and whose turn nobody else holds; more: the batch cut one off; changed: entries counted and workloads admitted; summary: the same as json';
+
+CREATE OR REPLACE FUNCTION rpq_store.worker_cycle(OUT more boolean, OUT changed int, OUT summary text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	carried int;
+BEGIN
+	IF rpq_store.is_fenced() THEN
+		more := false;
+		changed := 0;
+		RETURN;
+	END IF;
+	carried := rpq_store.run_pending_operations();
+	SELECT c.more, c.changed + carried, c.summary INTO more, changed, summary FROM rpq_store.run_cycles() c;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.worker_cycle() IS 'what the worker does at each round, as one transaction';

@@ -1,0 +1,340 @@
+/*
+ * schedule.c
+ *
+ * rpq.schedule, and the worker's side of it: run_cycles.
+ *
+ * A person's call takes the turns and waits for them; the worker's passes over those that somebody else holds.  With
+ * dry_run nothing is locked or written: the same Book, World and Plan on the caller's snapshot.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "rpq.h"
+#include "store/cycle.h"
+#include "store/spi.h"
+
+PG_FUNCTION_INFO_V1(rpq_schedule);
+PG_FUNCTION_INFO_V1(rpq_run_cycles);
+
+/* Which pools a caller's schedule() is about when none is named. */
+static RpqStatement own_pools = {
+	"SELECT p.pool_id FROM rpq_store.pool p"
+	" WHERE p.status <> 'deleted' AND p.pool_id = ANY (CASE WHEN $1 THEN rpq_store.seen_pools()"
+	"                                                       ELSE rpq_store.administered_pools() END)"
+	" ORDER BY p.pool_id",
+	1, {BOOLOID}
+};
+
+/*
+ * Scopes with something to do: entries that no fold has counted, lanes that room or a setting has moved on, or whose time
+ * has come, and workloads that have run for as long as they may.
+ */
+static RpqStatement due_scopes = {
+	"SELECT t.scope_id FROM rpq_store.turn t"
+	" WHERE EXISTS (SELECT FROM rpq_store.entry e"
+	"                WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid)"
+	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
+	"                WHERE e.xid <> t.own_xid)"
+	"    OR EXISTS (SELECT FROM rpq_store.entry e"
+	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry)"
+	"    OR EXISTS (SELECT FROM rpq_store.lane l WHERE l.scope_id = t.scope_id AND l.waiting > 0"
+	"                AND (l.blocked_at_epoch <> t.room_epoch OR (l.reason_code = 'backing_off' AND l.not_before <= $1)))"
+	"    OR EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = t.scope_id AND w.deadline <= $1"
+	"                AND w.deadline IS NOT NULL AND w.ended_at IS NULL)"
+	" ORDER BY t.scope_id",
+	1, {TIMESTAMPTZOID}
+};
+
+/* Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool. */
+static RpqStatement waiting_members = {
+	"SELECT w.workload_id, w.shape, w.scope_id FROM unnest($1, $2) AS k (scope_id, shape)"
+	"  JOIN rpq_store.workload w ON w.scope_id = k.scope_id AND w.shape = k.shape AND w.status = 'queued'"
+	" WHERE w.account_id = $4 OR w.scope_id = ANY (rpq_store.administered_pools())"
+	"    OR (SELECT rpq_store.is_platform_admin())"
+	" ORDER BY w.priority DESC, w.submitted_at, w.workload_id LIMIT $3",
+	4, {INT8ARRAYOID, INT8ARRAYOID, INT8OID, INT8OID}
+};
+
+static RpqStatement visible_workloads = {
+	"SELECT w.workload_id FROM unnest($1) AS k (id) JOIN rpq_store.workload w ON w.workload_id = k.id"
+	" WHERE w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools())"
+	"    OR (SELECT rpq_store.is_platform_admin()) ORDER BY 1",
+	2, {INT8ARRAYOID, INT8OID}
+};
+
+static int64 *
+result_ids(uint64 rows)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(rows, 1));
+
+	for (uint64 i = 0; i < rows; i++)
+		ids[i] = rpq_column_int64(i, 1, 0);
+	SPI_freetuptable(SPI_tuptable);
+	return ids;
+}
+
+typedef struct Output
+{
+	ReturnSetInfo *rsinfo;
+	Book	   *book;
+	int64		account_id;
+	MemoryContext context;		/* outlives the SPI connection */
+} Output;
+
+static void
+put_row(Output *output, int64 workload_id, const char *decision, const char *pool, Datum nodes, const char *code,
+		const char *reason)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false};
+
+	values[0] = Int64GetDatum(workload_id);
+	values[1] = CStringGetTextDatum(decision);
+	nulls[2] = pool == NULL;
+	values[2] = pool == NULL ? (Datum) 0 : CStringGetTextDatum(pool);
+	nulls[3] = nodes == 0;
+	values[3] = nodes;
+	nulls[4] = code == NULL;
+	values[4] = code == NULL ? (Datum) 0 : CStringGetTextDatum(code);
+	nulls[5] = reason == NULL;
+	values[5] = reason == NULL ? (Datum) 0 : CStringGetTextDatum(reason);
+	tuplestore_putvalues(output->rsinfo->setResult, output->rsinfo->setDesc, values, nulls);
+}
+
+static int
+id_order(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+static void
+put_admissions(Output *output, Plan *plan)
+{
+	int			n = plan->nadmissions;
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	Datum		values[2];
+	uint64		nvisible;
+	int64	   *visible;
+
+	for (int i = 0; i < n; i++)
+		ids[i] = plan->admissions[i].member.workload_id;
+	values[0] = rpq_int8_array(ids, n);
+	values[1] = Int64GetDatum(output->account_id);
+	nvisible = rpq_exec(&visible_workloads, values, NULL);
+	visible = result_ids(nvisible);
+	for (int i = 0; i < n; i++)
+	{
+		Admission  *a = &plan->admissions[i];
+		Datum	   *names;
+
+		if (bsearch(&ids[i], visible, nvisible, sizeof(int64), id_order) == NULL)
+			continue;
+		names = palloc(sizeof(Datum) * a->npods);
+		for (int p = 0; p < a->npods; p++)
+			names[p] = CStringGetTextDatum(output->book->world->nodes[a->pods[p].node].name);
+		put_row(output, ids[i], "admitted", output->book->world->pools[a->pool].name,
+				rpq_datum_array(names, NULL, a->npods, TEXTOID), NULL, NULL);
+	}
+}
+
+static int
+find_lane(Book *book, int64 scope_id, int64 shape)
+{
+	World	   *world = book->world;
+	int			low = 0;
+	int			high = world->nlanes - 1;
+
+	/* the World's lanes are in the order of (scope, shape) */
+	while (low <= high)
+	{
+		int			middle = (low + high) / 2;
+		Lane	   *lane = &world->lanes[middle];
+
+		if (lane->scope_id == scope_id && lane->shape == shape)
+			return middle;
+		if (lane->scope_id < scope_id || (lane->scope_id == scope_id && lane->shape < shape))
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	return -1;
+}
+
+/* Those that wait, with why; changed: only lanes whose reason is new. */
+static void
+put_waiting(Output *output, Plan *plan, const bool *show)
+{
+	World	   *world = output->book->world;
+	int64	   *scopes = palloc(sizeof(int64) * Max(world->nlanes, 1));
+	int64	   *shapes = palloc(sizeof(int64) * Max(world->nlanes, 1));
+	int64	   *admitted = palloc(sizeof(int64) * Max(plan->nadmissions, 1));
+	Datum		values[4];
+	uint64		rows;
+	int			n = 0;
+
+	for (int i = 0; i < world->nlanes; i++)
+	{
+		if (!show[i])
+			continue;
+		scopes[n] = world->lanes[i].scope_id;
+		shapes[n++] = world->lanes[i].shape;
+	}
+	if (n == 0)
+		return;
+	for (int i = 0; i < plan->nadmissions; i++)
+		admitted[i] = plan->admissions[i].member.workload_id;
+	qsort(admitted, plan->nadmissions, sizeof(int64), id_order);
+	values[0] = rpq_int8_array(scopes, n);
+	values[1] = rpq_int8_array(shapes, n);
+	values[2] = Int64GetDatum(PG_INT64_MAX);
+	values[3] = Int64GetDatum(output->account_id);
+	rows = rpq_exec_at(&waiting_members, values, NULL, output->book->snapshot, true);
+	for (uint64 r = 0; r < rows; r++)
+	{
+		int64		id = rpq_column_int64(r, 1, 0);
+		int			i = find_lane(output->book, rpq_column_int64(r, 3, 0), rpq_column_int64(r, 2, 0));
+		Lane	   *lane = &world->lanes[i];
+
+		if (bsearch(&id, admitted, plan->nadmissions, sizeof(int64), id_order) != NULL)
+			continue;
+		put_row(output, id, "waiting", NULL, (Datum) 0,
+				lane->reason == NULL ? "not_considered_yet" : reason_code_name(lane->reason->code),
+				lane->reason == NULL ? NULL : reason_sentence(world, lane->reason));
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+/* Lanes of which a row is shown: all in a dry run, else those whose reason is not what it was. */
+static bool *
+lanes_to_show(Book *book, bool all)
+{
+	bool	   *show = palloc0(sizeof(bool) * Max(book->world->nlanes, 1));
+
+	for (int i = 0; i < book->world->nlanes; i++)
+	{
+		Lane	   *lane = &book->world->lanes[i];
+		LaneRow    *row = book->lane_rows[i];
+
+		if (all)
+			show[i] = true;
+		else if (!lane->skip && lane->reason != NULL)
+			show[i] = row->reason_code == NULL ||
+				strcmp(row->reason_code, reason_code_name(lane->reason->code)) != 0;
+	}
+	return show;
+}
+
+static int64 *
+scopes_to_schedule(FunctionCallInfo fcinfo, bool dry_run, int *n)
+{
+	int64	   *scopes;
+
+	if (!PG_ARGISNULL(0))
+	{
+		scopes = palloc(sizeof(int64));
+		scopes[0] = rpq_authorize(dry_run ? "schedule_dry_run" : "schedule", text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		*n = 1;
+	}
+	else
+	{
+		Datum		values[1] = {BoolGetDatum(dry_run)};
+
+		rpq_known_caller();
+		if (!dry_run)
+			rpq_check_fence();
+		*n = (int) rpq_exec(&own_pools, values, NULL);
+		scopes = result_ids(*n);
+	}
+	return scopes;
+}
+
+Datum
+rpq_schedule(PG_FUNCTION_ARGS)
+{
+	bool		dry_run = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+	Output		output;
+	int64	   *scopes;
+	int			n;
+	Plan	   *plan;
+
+	InitMaterializedSRF(fcinfo, 0);
+	output.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	SPI_connect();
+	scopes = scopes_to_schedule(fcinfo, dry_run, &n);
+	output.account_id = rpq_known_caller()->account_id;
+	if (!dry_run)
+		n = cycle_take_turns(scopes, n, false, scopes);
+	output.book = cycle_open(scopes, n, !dry_run);
+	plan = cycle_decide(output.book, dry_run ? PG_INT32_MAX : rpq_cycle_batch, dry_run);
+	if (plan != NULL)
+	{
+		bool	   *show = lanes_to_show(output.book, dry_run);
+
+		put_admissions(&output, plan);
+		if (!dry_run)
+			book_apply(output.book, plan);
+		put_waiting(&output, plan, show);
+	}
+	else if (!dry_run)
+		book_apply(output.book, NULL);
+	cycle_close(output.book);
+	SPI_finish();
+	PG_RETURN_NULL();
+}
+
+/*
+ * rpq_store.run_cycles(): the worker's cycle over every scope that has something to do and whose turn is free.  Returns
+ * (more, changed, summary).
+ */
+Datum
+rpq_run_cycles(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum		values[3];
+	bool		nulls[3] = {false};
+	Datum		now = TimestampTzGetDatum(rpq_now());
+	int64	   *due;
+	int64	   *taken;
+	int			n;
+	int64		entries = 0;
+	int64		admitted = 0;
+	bool		more = false;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "run_cycles returns a row");
+	tupdesc = BlessTupleDesc(tupdesc);
+	SPI_connect();
+	n = (int) rpq_exec(&due_scopes, &now, NULL);
+	due = result_ids(n);
+	taken = palloc(sizeof(int64) * Max(n, 1));
+	n = cycle_take_turns(due, n, true, taken);
+	for (int i = 0; i < n; i++)
+	{
+		Book	   *book = cycle_open(&taken[i], 1, true);
+		Plan	   *plan = cycle_decide(book, rpq_cycle_batch, false);
+
+		book_apply(book, plan);
+		entries += book->nentries;
+		admitted += plan == NULL ? 0 : plan->nadmissions;
+		more = more || (plan != NULL && plan->more);
+		cycle_close(book);
+		CHECK_FOR_INTERRUPTS();
+	}
+	SPI_finish();
+	values[0] = BoolGetDatum(more);
+	values[1] = Int32GetDatum((int32) Min(entries + admitted, PG_INT32_MAX));
+	values[2] = CStringGetTextDatum(psprintf("{\"pools\": %d, \"entries\": %lld, \"admitted\": %lld}", n,
+											 (long long) entries, (long long) admitted));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
