@@ -1,9 +1,11 @@
 -- The cycle: scheduling by hand, dry runs, and what the worker calls.
 
 CREATE OR REPLACE FUNCTION rpq.schedule(pool text DEFAULT NULL, dry_run boolean DEFAULT NULL)
-RETURNS TABLE (workload bigint, decision text, pool_name text, nodes text[], reason_code text, reason text)
+RETURNS SETOF rpq.schedule_decision
 LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_schedule';
+COMMENT ON FUNCTION rpq.schedule(text, boolean) IS
+'runs one cycle in the caller''s transaction. pool: which (NULL: all that the caller administers); dry_run: decides on the caller''s snapshot, locks and writes nothing, shows every workload that waits, of those that the caller may see. Returns what was decided, in the order considered. Errors: 42704, 42501, RQ009 fenced; 40001 when overtaken above READ COMMITTED. Callers: administrators of the pool; with dry_run everyone who sees it';
 
 CREATE OR REPLACE FUNCTION rpq_store.run_cycles(OUT more boolean, OUT changed int, OUT summary text)
 LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp

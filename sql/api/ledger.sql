@@ -31,3 +31,13 @@ CREATE OR REPLACE FUNCTION rpq_store.fold(scopes bigint[]) RETURNS void
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_fold';
 COMMENT ON FUNCTION rpq_store.fold(bigint[]) IS
 	'counts every visible entry of the scopes into the balances; the caller holds their turns';
+
+CREATE OR REPLACE FUNCTION rpq_store.is_platform_role(db_role text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT EXISTS (
+		SELECT FROM pg_roles r CROSS JOIN pg_extension e
+		 WHERE e.extname = 'rpq' AND r.rolname = is_platform_role.db_role AND pg_has_role(r.oid, e.extowner, 'MEMBER'));
+END;
+COMMENT ON FUNCTION rpq_store.is_platform_role(text) IS
+'true for a superuser and a member of the role that owns the extension: its account may submit everywhere';

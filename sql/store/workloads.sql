@@ -178,3 +178,20 @@ CREATE TABLE rpq_store.pod_report (
 	detail text,
 	at timestamptz NOT NULL
 );
+
+-- A row of rpq.schedule(): a type of its own, since an argument and a column of the result are both called pool.
+CREATE TYPE rpq.schedule_decision AS (
+	workload bigint,
+	decision text,
+	pool text,
+	nodes text[],
+	reason_code text,
+	reason text
+);
+COMMENT ON TYPE rpq.schedule_decision IS 'what a cycle decided about one workload';
+COMMENT ON COLUMN rpq.schedule_decision.workload IS 'id of the workload';
+COMMENT ON COLUMN rpq.schedule_decision.decision IS 'admitted, preempted or waiting';
+COMMENT ON COLUMN rpq.schedule_decision.pool IS 'the pool that it was admitted into';
+COMMENT ON COLUMN rpq.schedule_decision.nodes IS 'names of its nodes, one for each replica';
+COMMENT ON COLUMN rpq.schedule_decision.reason_code IS 'why it waits, as a code';
+COMMENT ON COLUMN rpq.schedule_decision.reason IS 'why it waits, as a sentence with figures';

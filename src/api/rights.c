@@ -132,7 +132,7 @@ static const Action actions[] = {
 	{"set_node_health", KIND_NODE, POOL_UP, DECIDES},
 	{"set_pod_template", KIND_QUEUE, ORG_UP, STORES},
 	{"stop", KIND_WORKLOAD, POOL_UP | OWNER, DECIDES},
-	{"submit", KIND_POOL, ANYONE, DECIDES},
+	{"submit", KIND_POOL, ANYONE, DECIDES | OPTIONAL},
 	{"submit.queue", KIND_QUEUE, ANYONE, DECIDES},
 	{"sync_node", KIND_NODE, ORG_UP | EXECUTOR, DECIDES},
 	{"trend_svg", KIND_POOL, ANYONE, 0},

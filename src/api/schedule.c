@@ -4,7 +4,7 @@
  * rpq.schedule, and the worker's side of it: run_cycles.
  *
  * A person's call takes the turns and waits for them; the worker's passes over those that somebody else holds.  With
- * dry_run nothing is locked or written: the same Book, World and Plan on the caller's snapshot.
+ * dry_run nothing is locked or written: the same Book, World and CyclePlan on the caller's snapshot.
  */
 #include "postgres.h"
 
@@ -119,7 +119,7 @@ id_order(const void *a, const void *b)
 }
 
 static void
-put_admissions(Output *output, Plan *plan)
+put_admissions(Output *output, CyclePlan *plan)
 {
 	int			n = plan->nadmissions;
 	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
@@ -173,7 +173,7 @@ find_lane(Book *book, int64 scope_id, int64 shape)
 
 /* Those that wait, with why; changed: only lanes whose reason is new. */
 static void
-put_waiting(Output *output, Plan *plan, const bool *show)
+put_waiting(Output *output, CyclePlan *plan, const bool *show)
 {
 	World	   *world = output->book->world;
 	int64	   *scopes = palloc(sizeof(int64) * Max(world->nlanes, 1));
@@ -243,16 +243,14 @@ scopes_to_schedule(FunctionCallInfo fcinfo, bool dry_run, int *n)
 	if (!PG_ARGISNULL(0))
 	{
 		scopes = palloc(sizeof(int64));
-		scopes[0] = rpq_authorize(dry_run ? "schedule_dry_run" : "schedule", text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		scopes[0] = rpq_authorize(dry_run ? "schedule.dry_run" : "schedule", text_to_cstring(PG_GETARG_TEXT_PP(0)));
 		*n = 1;
 	}
 	else
 	{
 		Datum		values[1] = {BoolGetDatum(dry_run)};
 
-		rpq_known_caller();
-		if (!dry_run)
-			rpq_check_fence();
+		rpq_authorize(dry_run ? "schedule.dry_run" : "schedule", NULL);
 		*n = (int) rpq_exec(&own_pools, values, NULL);
 		scopes = result_ids(*n);
 	}
@@ -266,7 +264,7 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	Output		output;
 	int64	   *scopes;
 	int			n;
-	Plan	   *plan;
+	CyclePlan	   *plan;
 
 	InitMaterializedSRF(fcinfo, 0);
 	output.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
@@ -322,7 +320,7 @@ rpq_run_cycles(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		Book	   *book = cycle_open(&taken[i], 1, true);
-		Plan	   *plan = cycle_decide(book, rpq_cycle_batch, false);
+		CyclePlan	   *plan = cycle_decide(book, rpq_cycle_batch, false);
 
 		book_apply(book, plan);
 		entries += book->nentries;

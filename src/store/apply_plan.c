@@ -1,7 +1,7 @@
 /*
  * apply_plan.c
  *
- * Plan -> rows, one statement for each table.
+ * CyclePlan -> rows, one statement for each table.
  *
  * Writes workload (rows that read_members locked), pod, entry, node_load, usage, lane, turn.  The caller holds the turns
  * of every scope of the Book, and each turn whose scope changed is changed here, so that whoever decided on an older
@@ -88,7 +88,7 @@ node_names(const World *world, const Admission *admission)
 }
 
 static void
-write_workloads(Book *book, Plan *plan)
+write_workloads(Book *book, CyclePlan *plan)
 {
 	int			n = plan->nadmissions;
 	int64	   *ids = palloc(sizeof(int64) * n);
@@ -152,7 +152,7 @@ load_node(Book *book, const PodPlace *pod, const LaneRow *lane)
 }
 
 static void
-write_pods(Book *book, Plan *plan)
+write_pods(Book *book, CyclePlan *plan)
 {
 	int			n = 0;
 	int			i = 0;
@@ -227,7 +227,7 @@ count_admission(Book *book, Admission *a, LaneRow *lane, Resources *total)
 }
 
 static void
-write_entries(Book *book, Plan *plan)
+write_entries(Book *book, CyclePlan *plan)
 {
 	int			n = plan->nadmissions;
 	int64	   *numbers = palloc(sizeof(int64) * n * 7);
@@ -317,7 +317,7 @@ settle_lane(Book *book, Lane *lane, LaneRow *row, bool more)
 }
 
 void
-book_apply(Book *book, Plan *plan)
+book_apply(Book *book, CyclePlan *plan)
 {
 	/* first, since what ends may be admitted again at once, under the same key of pod */
 	write_freed(book);

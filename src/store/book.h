@@ -189,6 +189,6 @@ extern void book_load_nodes(Book *book, bool all);
 extern void book_build_world(Book *book, int batch);
 
 /* apply_plan.c */
-extern void book_apply(Book *book, Plan *plan);
+extern void book_apply(Book *book, CyclePlan *plan);
 
 #endif							/* RPQ_STORE_BOOK_H */

@@ -107,7 +107,7 @@ cycle_close(Book *book)
 	PopActiveSnapshot();
 }
 
-Plan *
+CyclePlan *
 cycle_decide(Book *book, int batch, bool full)
 {
 	bool		work = full || book_has_work(book);

@@ -22,6 +22,6 @@ extern Book *cycle_open(const int64 *scopes, int n, bool act);
 extern void cycle_close(Book *book);
 
 /* Decides; NULL when there is nothing to decide.  full: also lanes that were blocked before (dry runs). */
-extern Plan *cycle_decide(Book *book, int batch, bool full);
+extern CyclePlan *cycle_decide(Book *book, int batch, bool full);
 
 #endif							/* RPQ_STORE_CYCLE_H */

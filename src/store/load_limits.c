@@ -60,7 +60,7 @@ typedef struct AccountRow
 	bool		authorized;
 	QuotaRow   *quotas;
 	int			nlimits;
-	Limit	  **limits;
+	UsageLimit	  **limits;
 } AccountRow;
 
 /* Lives only while one World is made. */
@@ -209,15 +209,15 @@ account_usage(Book *book, const AccountKey *key, int64 type_id)
 static void
 add_limit(Book *book, AccountRow *row, int pool, int64 type_id, Resources *quota)
 {
-	Limit	   *limit = palloc0(sizeof(Limit));
+	UsageLimit	   *limit = palloc0(sizeof(UsageLimit));
 
 	limit->kind = LIMIT_USER;
 	limit->pool = pool;
 	limit->type = type_id == 0 ? RPQ_WHOLE_POOL : book_type(book, type_id);
 	limit->max = book_vector(book, quota, RPQ_UNLIMITED);
 	limit->used = account_usage(book, &row->key, type_id);
-	row->limits = row->limits == NULL ? palloc(sizeof(Limit *)) :
-		repalloc(row->limits, sizeof(Limit *) * (row->nlimits + 1));
+	row->limits = row->limits == NULL ? palloc(sizeof(UsageLimit *)) :
+		repalloc(row->limits, sizeof(UsageLimit *) * (row->nlimits + 1));
 	row->limits[row->nlimits++] = limit;
 }
 

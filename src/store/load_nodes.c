@@ -197,7 +197,7 @@ book_load_nodes(Book *book, bool all)
 /* ----------------------------------------------------------------- world */
 
 static void
-build_node(Book *book, NodeRow *row, Node *node, int64 **last_vector, Resources **last_usable)
+build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resources **last_usable)
 {
 	int64		sum = 0;
 	int			usable_devices = (int) (resources_get(row->usable, "gpu", 3, NULL) / RPQ_UNIT);
@@ -248,7 +248,7 @@ take_holds(Book *book, World *world, Datum scopes)
 
 		for (int j = 0; j < world->nnodes; j++)
 		{
-			Node	   *node = &world->nodes[j];
+			PoolNode	   *node = &world->nodes[j];
 
 			if (node->node_id != node_id)
 				continue;
@@ -344,13 +344,13 @@ book_build_nodes(Book *book, World *world)
 	scopes = rpq_int8_array(ids, book->nscopes);
 	name_types(book, world);
 	world->nnodes = book->nnodes;
-	world->nodes = palloc0(sizeof(Node) * Max(book->nnodes, 1));
+	world->nodes = palloc0(sizeof(PoolNode) * Max(book->nnodes, 1));
 	for (int i = 0; i < book->nnodes; i++)
 		build_node(book, &book->nodes[i], &world->nodes[i], &vector, &usable);
 	take_holds(book, world, scopes);
 	for (int i = 0; i < world->nnodes; i++)
 	{
-		Node	   *node = &world->nodes[i];
+		PoolNode	   *node = &world->nodes[i];
 
 		for (int k = 0; k < book->nkeys && !node->takes_work; k++)
 			world->pools[node->pool].unavailable[k] += node->free[k];

@@ -11,6 +11,8 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/timestamp.h"
 
 #include "store/book.h"
 #include "store/members.h"
@@ -325,10 +327,10 @@ book_has_work(Book *book)
 
 /* ----------------------------------------------------------------- world */
 
-static Limit *
+static UsageLimit *
 pool_total(Book *book, Scope *scope, int pool)
 {
-	Limit	   *limit = palloc0(sizeof(Limit));
+	UsageLimit	   *limit = palloc0(sizeof(UsageLimit));
 	HASH_SEQ_STATUS seq;
 	Cell	   *cell;
 

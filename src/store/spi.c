@@ -71,18 +71,24 @@ check_result(RpqStatement *statement, int result)
 uint64
 rpq_exec(RpqStatement *statement, Datum *values, const char *nulls)
 {
+	MemoryContext context = CurrentMemoryContext;
 	SPIPlanPtr	plan = statement_plan(statement);
+	int			result = SPI_execute_plan(plan, values, nulls, false, 0);
 
-	return check_result(statement, SPI_execute_plan(plan, values, nulls, false, 0));
+	/* SPI leaves its own context in force, which ends with the connection */
+	MemoryContextSwitchTo(context);
+	return check_result(statement, result);
 }
 
 uint64
 rpq_exec_at(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snapshot, bool read_only)
 {
+	MemoryContext context = CurrentMemoryContext;
 	SPIPlanPtr	plan = statement_plan(statement);
+	int			result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, read_only, true, 0);
 
-	return check_result(statement,
-						SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, read_only, true, 0));
+	MemoryContextSwitchTo(context);
+	return check_result(statement, result);
 }
 
 Datum
