@@ -5,7 +5,7 @@
  *
  * The store fills a World from rows, the core decides, the store writes the CyclePlan to rows.  A dry run, an explanation and
  * a preview hand the core the same World and write nothing.  The core reads no table, no clock and no setting: whatever
- * a decision depends on is a field here.  The names keep clear of the server's own Node, Limit and Plan.  The names keep clear of the server's own PoolNode, UsageLimit and CyclePlan.
+ * a decision depends on is a field here.  The names keep clear of the server's own Node, Limit and Plan.
  *
  * Amounts are int64 multiples of 1/21000 of a unit (see resources.h).  A vector is an array of world->nkeys amounts, one
  * for each resource key that occurs anywhere in the world; key 0 is always "gpu", key 1 always "cpu".  Index fields
