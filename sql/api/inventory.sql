@@ -117,9 +117,7 @@ BEGIN
 		FROM rpq_store.pool AS p
 		WHERE p.tenant_id = shared_pool.tenant_id AND p.cluster_id = shared_pool.cluster_id
 		  AND p.kind = shared_pool.kind AND p.type = 'shared';
-		IF FOUND THEN
-			RETURN found_id;
-		END IF;
+		EXIT WHEN FOUND;
 		INSERT INTO rpq_store.pool (tenant_id, cluster_id, kind, type, name, status, created_at)
 		VALUES (shared_pool.tenant_id, shared_pool.cluster_id, shared_pool.kind, 'shared', candidate, 'ready',
 			rpq.now())
@@ -129,11 +127,12 @@ BEGIN
 			PERFORM rpq_store.new_scope(found_id);
 			PERFORM rpq_store.record(shared_pool.action, 'pool', found_id, candidate, shared_pool.tenant_id, found_id,
 				NULL, jsonb_build_object('name', candidate, 'type', 'shared', 'kind', shared_pool.kind));
-			RETURN found_id;
+			EXIT;
 		END IF;
 		number := number + 1;
 		candidate := left(base, 63 - 1 - length(number::text)) || '-' || number;
 	END LOOP;
+	RETURN found_id;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.shared_pool(bigint, bigint, text, text) IS

@@ -41,7 +41,7 @@ DECLARE
 	line text;
 	settings text;
 BEGIN
-	FOREACH line IN ARRAY regexp_split_to_array(parse_list.list, '\r\n|\n|\r') LOOP
+	FOREACH line IN ARRAY regexp_split_to_array(coalesce(parse_list.list, ''), '\r\n|\n|\r') LOOP
 		settings := CASE WHEN position(';' IN line) > 0 THEN substr(line, position(';' IN line) + 1) ELSE '' END;
 		PERFORM rpq_store.check_list_settings(settings);
 		mode := rpq_store.list_setting(settings, 'mode');
@@ -134,7 +134,7 @@ DECLARE
 	lines text;
 BEGIN
 	SELECT string_agg(concat_ws(',', rpq_store.csv_cell(m.account), rpq_store.csv_cell(m.instance_type), m.config_mode,
-		rpq_store.csv_cell(coalesce(nullif(m.quota::text, ''), 'unlimited')), m.max_priority, m.guarantee,
+		rpq_store.csv_cell(coalesce(nullif(m.quota::text, ''), 'unlimited')), m.max_priority, CAST(m.guarantee AS text),
 		rpq_store.csv_cell(m.used::text)) || E'\r\n', '' ORDER BY m.account, m.instance_type NULLS FIRST)
 	INTO lines
 	FROM rpq.members AS m WHERE m.pool_id = named;

@@ -83,7 +83,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	wanted text[] := insert_nodes.names;
-	added text[] := '{}';
+	added text[] := ARRAY[]::text[];
 	step text[];
 	highest bigint;
 BEGIN
@@ -235,7 +235,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.
 AS $$
 #variable_conflict use_column
 DECLARE
-	gone bigint[] := '{}';
+	gone bigint[] := ARRAY[]::bigint[];
 	pools bigint[];
 	one text;
 	busy text;

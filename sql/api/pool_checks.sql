@@ -119,7 +119,7 @@ AS $$
 DECLARE
 	from_pool rpq_store.pool;
 	kinds text[] := ARRAY[locate_pool.kind];
-	clusters bigint[] := '{}';
+	clusters bigint[] := ARRAY[]::bigint[];
 	wanted text[];
 	unknown text;
 BEGIN

@@ -85,14 +85,14 @@ DECLARE
 	open_id bigint;
 BEGIN
 	IF check_source.source_id IS NULL THEN
-		RETURN '{}';
+		RETURN ARRAY[]::bigint[];
 	END IF;
 	PERFORM rpq_store.take_turns(ARRAY[check_source.source_id]);
 	PERFORM rpq_store.fold(ARRAY[check_source.source_id]);
 	SELECT * INTO source FROM rpq_store.pool AS p WHERE p.pool_id = check_source.source_id;
 	PERFORM rpq_store.check_pool_status(source);
 	IF source.type = 'shared' THEN
-		RETURN '{}';
+		RETURN ARRAY[]::bigint[];
 	END IF;
 	SELECT h.operation_id INTO open_id FROM rpq_store.operation_pool AS h WHERE h.pool_id = source.pool_id;
 	IF FOUND THEN
@@ -163,7 +163,7 @@ BEGIN
 		PERFORM rpq_store.check_named_nodes(pick_nodes.source_id, pick_nodes.nodes);
 		RETURN pick_nodes.nodes;
 	ELSIF pick_nodes.quota IS NULL THEN
-		RETURN '{}';
+		RETURN ARRAY[]::bigint[];
 	END IF;
 	RETURN rpq_store.pick_by_quota(pick_nodes.source_id, pick_nodes.type_id, pick_nodes.quota);
 END
