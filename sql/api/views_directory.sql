@@ -19,7 +19,8 @@ SELECT a.account_id, t.name AS tenant, a.name, a.db_role, a.org_admin, a.gateway
 	   a.created_at
   FROM rpq_store.account a
   JOIN rpq_store.tenant t ON t.tenant_id = a.tenant_id
- WHERE a.account_id = (SELECT account_id FROM me) OR a.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]);
+ WHERE a.deleted_at IS NULL
+   AND (a.account_id = (SELECT account_id FROM me) OR a.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]));
 COMMENT ON VIEW rpq.accounts IS 'accounts: the tenant''s for its administrators, one''s own for others';
 COMMENT ON COLUMN rpq.accounts.account_id IS 'id of the account';
 COMMENT ON COLUMN rpq.accounts.tenant IS 'tenant of the account';
