@@ -4,8 +4,7 @@
  * rpq.submit: from a call to one row of workload and one entry.
  *
  * Writes workload (a new row) and entry.  Waits for nobody but a second submission with the same request_id.  What is
- * looked up about the account and the pool is kept for the statement, in whose snapshot it was read: a thousand calls in
- * one statement look once.
+ * looked up about the account and the pool is kept while the configuration stays as it is (config_cache.c).
  */
 #include "postgres.h"
 
@@ -20,6 +19,7 @@
 
 #include "api/admission_check.h"
 #include "api/api.h"
+#include "api/config_cache.h"
 #include "api/workload.h"
 #include "errors.h"
 #include "rpq.h"
@@ -36,16 +36,13 @@ enum SubmitArgument
 	ARG_ACCOUNT
 };
 
-/* Kept for the statement, in the memory that lives as long as the function's call site. */
-typedef struct SubmitCache
+/* Who submits, for whom, where. */
+typedef struct Submitter
 {
-	Caller		caller;
-	char	   *account;		/* as given, NULL: the caller's own */
+	const Caller *caller;
 	int64		account_id;
-	char	   *pool;			/* as given */
-	PoolFacts  *facts;
-	char	   *workload_type;	/* known to exist in the tenant */
-} SubmitCache;
+	const PoolFacts *facts;
+} Submitter;
 
 #define INSERT_WORKLOAD \
 	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas, priority," \
@@ -126,63 +123,36 @@ named_account(const Caller *caller, const char *name)
 	return 0;
 }
 
-static bool
-same_text(const char *a, const char *b)
-{
-	return (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
-}
-
-/*
- * The cache of this call site, with the account and the pool's facts of this call.
- */
-static SubmitCache *
+static Submitter
 look_up(FunctionCallInfo fcinfo)
 {
-	SubmitCache *cache = fcinfo->flinfo->fn_extra;
-	char	   *account = text_argument(fcinfo, ARG_ACCOUNT);
-	char	   *pool = text_argument(fcinfo, ARG_POOL);
-	MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+	Submitter	submitter;
 
-	if (cache == NULL)
-	{
-		cache = palloc0(sizeof(SubmitCache));
-		rpq_authorize("submit", NULL);
-		cache->caller = *rpq_known_caller();
-		fcinfo->flinfo->fn_extra = cache;
-	}
-	if (cache->account_id == 0 || !same_text(account, cache->account))
-	{
-		cache->account = account == NULL ? NULL : pstrdup(account);
-		cache->facts = NULL;
-		cache->workload_type = NULL;
-		cache->account_id = account == NULL ? cache->caller.account_id : named_account(&cache->caller, account);
-		if (cache->account_id == 0)
-			refuse_argument("account");
-	}
-	if (cache->facts == NULL || !same_text(pool, cache->pool))
-	{
-		cache->facts = NULL;
-		cache->pool = pstrdup(pool);
-		cache->facts = pool_facts(cache->account_id, pool);
-	}
-	MemoryContextSwitchTo(old);
-	return cache;
+	submitter.caller = config_caller();
+	submitter.account_id = PG_ARGISNULL(ARG_ACCOUNT) ? submitter.caller->account_id :
+		named_account(submitter.caller, text_argument(fcinfo, ARG_ACCOUNT));
+	if (submitter.account_id == 0)
+		refuse_argument("account");
+	submitter.facts = config_pool_facts(submitter.account_id, text_argument(fcinfo, ARG_POOL));
+	return submitter;
+}
+
+bool
+workload_type_exists(int64 account_id, const char *name)
+{
+	Datum		values[2] = {Int64GetDatum(account_id), CStringGetTextDatum(name)};
+
+	return rpq_exec(&find_workload_type, values, NULL) > 0;
 }
 
 static char *
-checked_workload_type(FunctionCallInfo fcinfo, SubmitCache *cache)
+checked_workload_type(FunctionCallInfo fcinfo, int64 account_id)
 {
 	char	   *name = text_argument(fcinfo, ARG_WORKLOAD_TYPE);
-	Datum		values[2];
 
-	if (cache->workload_type != NULL && strcmp(name, cache->workload_type) == 0)
-		return cache->workload_type;
-	values[0] = Int64GetDatum(cache->account_id);
-	values[1] = CStringGetTextDatum(name);
-	if (rpq_exec(&find_workload_type, values, NULL) == 0)
+	if (!config_workload_type(account_id, name))
 		rpq_no_such_name(KIND_WORKLOAD_TYPE, name);
-	cache->workload_type = MemoryContextStrdup(fcinfo->flinfo->fn_mcxt, name);
-	return cache->workload_type;
+	return name;
 }
 
 static int
@@ -361,7 +331,7 @@ store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *r
 static int64
 submit(FunctionCallInfo fcinfo)
 {
-	SubmitCache *cache = look_up(fcinfo);
+	Submitter	submitter = look_up(fcinfo);
 	char	   *request_id = text_argument(fcinfo, ARG_REQUEST_ID);
 	char	   *name = text_argument(fcinfo, ARG_NAME);
 	Datum		digest = request_id == NULL ? (Datum) 0 : request_digest(fcinfo);
@@ -374,32 +344,32 @@ submit(FunctionCallInfo fcinfo)
 	if (request_id != NULL)
 	{
 		request_id = rpq_check_name("request_id", request_id);
-		id = earlier_request(cache->account_id, request_id, digest);
+		id = earlier_request(submitter.account_id, request_id, digest);
 		if (id != 0)
 			return id;
 	}
-	request.workload_type = checked_workload_type(fcinfo, cache);
+	request.workload_type = checked_workload_type(fcinfo, submitter.account_id);
 	request.resources = PG_GETARG_RESOURCES_P(ARG_RESOURCES);
 	request.replicas = PG_ARGISNULL(ARG_REPLICAS) ? 1 : PG_GETARG_INT32(ARG_REPLICAS);
 	request.has_priority = !PG_ARGISNULL(ARG_PRIORITY);
 	request.priority = request.has_priority ? PG_GETARG_INT32(ARG_PRIORITY) : 0;
 	request.guarantee = !PG_ARGISNULL(ARG_GUARANTEE) && PG_GETARG_BOOL(ARG_GUARANTEE);
 	checked_instance_types(fcinfo, &request);
-	check_request(cache->facts, &request, draft);
+	check_request(submitter.facts, &request, draft);
 	name = name == NULL ? NULL : rpq_check_name("name", name);
-	id = store_workload(fcinfo, cache->facts, &request, name, request_id, digest, &entry.shape, now);
+	id = store_workload(fcinfo, submitter.facts, &request, name, request_id, digest, &entry.shape, now);
 	if (id == 0)
-		return earlier_request(cache->account_id, request_id, digest);
+		return earlier_request(submitter.account_id, request_id, digest);
 
-	entry.scope_id = cache->facts->pool_id;
+	entry.scope_id = submitter.facts->pool_id;
 	entry.at = now;
 	entry.workload_id = id;
 	entry.submitted_at = now;
-	entry.account_id = cache->account_id;
+	entry.account_id = submitter.account_id;
 	entry.waiting = draft ? 0 : 1;
 	entry.kind = draft ? "draft" : "enqueue";
 	entry.status = draft ? "draft" : "queued";
-	entry.actor = cache->caller.actor;
+	entry.actor = submitter.caller->actor;
 	write_entry(&entry);
 	return id;
 }

@@ -1,0 +1,235 @@
+/*
+ * config_cache.c
+ *
+ * Look-ups of submissions, kept between statements.
+ *
+ * Half of a submission's time would go into finding out the same few things again: who asks, the pool's settings, sizes
+ * and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
+ * statement trigger on each of these tables sends a relcache invalidation, which the server delivers when the change
+ * commits, and every session takes note of before its next statement.  So what a session has been told to be committed
+ * is never overlooked, as with the server's own catalog caches.
+ *
+ * What is read is kept only if no invalidation arrived while it was read, and only under READ COMMITTED, where each
+ * look-up has a snapshot of its own: a transaction with one old snapshot would keep what is out of date.
+ *
+ * Nothing here writes a table.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "api/config_cache.h"
+#include "rpq.h"
+#include "store/spi.h"
+
+PG_FUNCTION_INFO_V1(rpq_config_changed);
+
+#define MAX_KEPT 10000			/* pools times accounts of one session; a gateway serves many */
+
+static const char *const config_tables[] = {
+	"account", "fence", "instance_type", "member", "member_quota", "pool", "pool_admin", "pool_capacity", "pool_instance",
+	"tenant", "workload_type"
+};
+
+typedef struct FactsKey
+{
+	int64		account_id;
+	char		name[NAMEDATALEN * 2];	/* of a pool or a workload type; longer ones are not kept */
+	char		kind;			/* 'p' or 't' */
+} FactsKey;
+
+typedef struct FactsEntry
+{
+	FactsKey	key;
+	const PoolFacts *facts;
+} FactsEntry;
+
+static uint64 generation = 1;	/* moved on by every invalidation of a config table */
+static uint64 kept_generation = 0;
+static Oid	table_oids[lengthof(config_tables)];
+static MemoryContext kept_context = NULL;
+static HTAB *kept = NULL;
+static const Caller *kept_caller = NULL;
+static Oid	kept_role = InvalidOid;
+static char *kept_for = NULL;	/* rpq.account when the caller was looked up */
+
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid)
+		generation++;
+	for (int i = 0; i < lengthof(config_tables); i++)
+	{
+		if (table_oids[i] == relid)
+			generation++;
+	}
+}
+
+static void
+role_changed(Datum arg, int cacheid, uint32 hashvalue)
+{
+	generation++;
+}
+
+static void
+register_callbacks(void)
+{
+	static bool registered = false;
+
+	if (registered)
+		return;
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHOID, role_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(AUTHMEMROLEMEM, role_changed, (Datum) 0);
+	registered = true;
+}
+
+/*
+ * Throws away what is out of date, and makes the cache ready to keep things.
+ */
+static void
+check_kept(void)
+{
+	HASHCTL		ctl;
+	Oid			namespace;
+
+	if (kept_context != NULL && kept_generation == generation && hash_get_num_entries(kept) < MAX_KEPT)
+		return;
+	register_callbacks();
+	if (kept_context == NULL)
+		kept_context = AllocSetContextCreate(TopMemoryContext, "rpq configuration", ALLOCSET_DEFAULT_SIZES);
+	kept = NULL;
+	kept_caller = NULL;
+	MemoryContextReset(kept_context);
+	namespace = get_namespace_oid("rpq_store", false);
+	for (int i = 0; i < lengthof(config_tables); i++)
+		table_oids[i] = get_relname_relid(config_tables[i], namespace);
+	memset(&ctl, 0, sizeof(ctl));
+	ctl.keysize = sizeof(FactsKey);
+	ctl.entrysize = sizeof(FactsEntry);
+	ctl.hcxt = kept_context;
+	kept = hash_create("rpq configuration", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	kept_generation = generation;
+}
+
+static bool
+may_keep(void)
+{
+	return !IsolationUsesXactSnapshot();
+}
+
+static char *
+keep_text(const char *text)
+{
+	return text == NULL ? NULL : MemoryContextStrdup(kept_context, text);
+}
+
+const Caller *
+config_caller(void)
+{
+	const Caller *caller;
+	Caller	   *copy;
+	uint64		before;
+
+	check_kept();
+	if (kept_caller != NULL && may_keep() && kept_role == GetOuterUserId() && strcmp(kept_for, rpq_account) == 0)
+		return kept_caller;
+	before = generation;
+	rpq_authorize("submit", NULL);
+	caller = rpq_known_caller();
+	if (!may_keep() || before != generation || kept_generation != generation)
+		return caller;
+	copy = MemoryContextAlloc(kept_context, sizeof(Caller));
+	*copy = *caller;
+	copy->db_role = keep_text(caller->db_role);
+	copy->account = keep_text(caller->account);
+	copy->gateway_account = keep_text(caller->gateway_account);
+	copy->actor = keep_text(caller->actor);
+	copy->on_behalf_of = keep_text(caller->on_behalf_of);
+	kept_for = keep_text(rpq_account);
+	kept_role = GetOuterUserId();
+	kept_caller = copy;
+	return kept_caller;
+}
+
+static bool
+make_key(FactsKey *key, int64 account_id, const char *name, char kind)
+{
+	memset(key, 0, sizeof(FactsKey));
+	key->account_id = account_id;
+	key->kind = kind;
+	if (strlen(name) >= sizeof(key->name))
+		return false;
+	strcpy(key->name, name);
+	return true;
+}
+
+const PoolFacts *
+config_pool_facts(int64 account_id, const char *pool)
+{
+	FactsKey	key;
+	bool		usable;
+	FactsEntry *entry;
+	const PoolFacts *facts;
+	MemoryContext old;
+	uint64		before;
+
+	check_kept();
+	usable = make_key(&key, account_id, pool, 'p') && may_keep();
+	entry = usable ? hash_search(kept, &key, HASH_FIND, NULL) : NULL;
+	if (entry != NULL)
+		return entry->facts;
+	before = generation;
+	old = MemoryContextSwitchTo(usable ? kept_context : CurrentMemoryContext);
+	facts = pool_facts(account_id, pool);
+	MemoryContextSwitchTo(old);
+	if (usable && before == generation && kept_generation == generation)
+	{
+		entry = hash_search(kept, &key, HASH_ENTER, NULL);
+		entry->facts = facts;
+	}
+	return facts;
+}
+
+bool
+config_workload_type(int64 account_id, const char *name)
+{
+	FactsKey	key;
+	bool		usable;
+	uint64		before;
+
+	check_kept();
+	usable = make_key(&key, account_id, name, 't') && may_keep();
+	if (usable && hash_search(kept, &key, HASH_FIND, NULL) != NULL)
+		return true;
+	before = generation;
+	if (!workload_type_exists(account_id, name))
+		return false;
+	if (usable && before == generation && kept_generation == generation)
+		((FactsEntry *) hash_search(kept, &key, HASH_ENTER, NULL))->facts = NULL;
+	return true;
+}
+
+/*
+ * rpq_store.config_changed(): statement trigger on the tables above.
+ */
+Datum
+rpq_config_changed(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("config_changed must be called as a trigger")));
+	CacheInvalidateRelcache(((TriggerData *) fcinfo->context)->tg_relation);
+	return PointerGetDatum(NULL);
+}
