@@ -4,9 +4,9 @@
  * Whether one workload of a lane can be admitted now, where, and if not, why not.
  *
  * The checks come in the order of ReasonCode: a standing reason of the lane's own; then pool by pool in routing order
- * whether the pool is open, the limits of the workload's own (for the pool as a whole, then for each instance type), the
- * pool's total, and placement of all replicas on one instance type.  The first pool that passes takes it.  If none does,
- * the reason is that of the first pool, and in it of the instance type that came furthest.
+ * whether the pool is open, the limits of the workload's own (for the pool as a whole, then for each instance type),
+ * the pool's total, and placement of all replicas on one instance type.  The first pool that passes takes it.  If none
+ * does, the reason is that of the first pool, and in it of the instance type that came furthest.
  */
 #include "postgres.h"
 
@@ -138,8 +138,8 @@ why_unavailable(Placer *placer, int pool, const bool *usable)
 }
 
 /*
- * Fills in what there is on the nodes of a pool's usable types: free in sum, most on one node, and what is free on nodes
- * that take nothing new.  Costs a look into each type's tree, not at the nodes.
+ * Fills in what there is on the nodes of a pool's usable types: free in sum, most on one node, and what is free on
+ * nodes that take nothing new.  Costs a look into each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)

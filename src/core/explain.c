@@ -206,8 +206,8 @@ times_when_empty(const World *world, const Need *need, const PoolNode *node)
 }
 
 /*
- * What is missing on a node for one more replica than it has room for.  Of devices: how many more must be entirely free,
- * or how much more of one.
+ * What is missing on a node for one more replica than it has room for.  Of devices: how many more must be entirely
+ * free, or how much more of one.
  */
 static void
 node_missing(const World *world, const Need *need, const PoolNode *node, int64 *missing)

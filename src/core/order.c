@@ -3,17 +3,17 @@
  *
  * The decision: who is admitted, in which order.  plan = f(world).
  *
- * One comparator for all that wait: priority, then submission, then id.  (Two ranks will come before these: room that is
- * held for a workload, and what fits wholly in the unmet reservation of its policy.)  A candidate that cannot be
+ * One comparator for all that wait: priority, then submission, then id.  (Two ranks will come before these: room that
+ * is held for a workload, and what fits wholly in the unmet reservation of its policy.)  A candidate that cannot be
  * admitted waits and keeps nothing back: the next ones are tried.  That is the queueing best_effort; pools with
  * backfill are treated alike until target nodes exist.
  *
- * Work waits in lanes of workloads that are alike, so once one of a lane is blocked, the rest is without being tried.  A
- * plan only takes room, never gives any, so a blocked lane stays blocked to its end.  Lanes stand in a binary heap by
+ * Work waits in lanes of workloads that are alike, so once one of a lane is blocked, the rest is without being tried.
+ * A plan only takes room, never gives any, so a blocked lane stays blocked to its end.  Lanes stand in a binary heap by
  * the key of their first member.  What is known of an unread lane is a lower bound of that key: when it comes up, it
  * is first checked (a blocked lane is never read), then its first members are read and it goes back with the true key.
- * So the order over all lanes is exact, and the cost of a plan goes with what it admits and with the number of lanes, not
- * with how much waits in them.
+ * So the order over all lanes is exact, and the cost of a plan goes with what it admits and with the number of lanes,
+ * not with how much waits in them.
  */
 #include "postgres.h"
 
@@ -191,9 +191,9 @@ admit_first(Planner *planner, Spot spot)
 }
 
 /*
- * Decides.  Afterwards each lane was skipped, or was considered (blocked, with a reason, or admitted to its end), or was
- * not reached because the plan is cut off; then, and only then, plan->more is true and at least one more workload could
- * have been admitted.
+ * Decides.  Afterwards each lane was skipped, or was considered (blocked, with a reason, or admitted to its end), or
+ * was not reached because the plan is cut off; then, and only then, plan->more is true and at least one more workload
+ * could have been admitted.
  */
 CyclePlan *
 plan_world(World *world)

@@ -41,6 +41,8 @@ typedef struct Need
 /* Nodes of one state. */
 typedef struct Slot
 {
+	int64		key;			/* what the policy orders by: the sum over devices, then free CPU; less is better */
+	int64		second_key;
 	int			left;
 	int			right;
 	uint32		priority;		/* of the treap: larger is higher up */

@@ -71,17 +71,16 @@ state_hash(const int64 *state, int n)
 bool
 slot_before(const Room *a, int slot_a, const Room *b, int slot_b)
 {
-	int			nkeys = a->placer->world->nkeys;
-	const int64 *sa = slot_state(a, slot_a);
-	const int64 *sb = slot_state(b, slot_b);
+	const Slot *sa = &a->slots[slot_a];
+	const Slot *sb = &b->slots[slot_b];
 
 	if (a->policy != b->policy)
 		return a->policy == POLICY_BINPACK;
-	if (sa[nkeys + 1] != sb[nkeys + 1])
-		return (sa[nkeys + 1] < sb[nkeys + 1]) == (a->policy == POLICY_BINPACK);
-	if (sa[KEY_DIM(RPQ_KEY_CPU)] != sb[KEY_DIM(RPQ_KEY_CPU)])
-		return (sa[KEY_DIM(RPQ_KEY_CPU)] < sb[KEY_DIM(RPQ_KEY_CPU)]) == (a->policy == POLICY_BINPACK);
-	return a->slots[slot_a].first < b->slots[slot_b].first;
+	if (sa->key != sb->key)
+		return sa->key < sb->key;
+	if (sa->second_key != sb->second_key)
+		return sa->second_key < sb->second_key;
+	return sa->first < sb->first;
 }
 
 /* ---- the heap of a slot's nodes ---- */
@@ -122,21 +121,17 @@ static inline void
 tree_renew(Room *room, int slot)
 {
 	int			ndims = room->placer->world->nkeys + 1;
-	int64	   *most = slot_most(room, slot);
 	const Slot *s = &room->slots[slot];
+	const int64 *state = slot_state(room, slot);
+	const int64 *left = s->left == NO_SLOT ? state : slot_most(room, s->left);
+	const int64 *right = s->right == NO_SLOT ? state : slot_most(room, s->right);
+	int64	   *most = slot_most(room, slot);
 
-	memcpy(most, slot_state(room, slot), sizeof(int64) * ndims);
-	for (int side = 0; side < 2; side++)
+	for (int d = 0; d < ndims; d++)
 	{
-		int			child = side == 0 ? s->left : s->right;
-		const int64 *below;
+		int64		below = Max(left[d], right[d]);
 
-		if (child == NO_SLOT)
-			continue;
-		below = slot_most(room, child);
-		for (int d = 0; d < ndims; d++)
-			if (below[d] > most[d])
-				most[d] = below[d];
+		most[d] = Max(state[d], below);
 	}
 }
 
@@ -243,6 +238,7 @@ slot_new(Room *room, const int64 *state, uint32 hash, int node)
 	int			nkeys = room->placer->world->nkeys;
 	int			slot = room->unused;
 	int		   *bucket = &room->buckets[hash & (room->nbuckets - 1)];
+	int64		sign = room->policy == POLICY_BINPACK ? 1 : -1;
 	Slot	   *s;
 
 	if (slot != NO_SLOT)
@@ -266,6 +262,8 @@ slot_new(Room *room, const int64 *state, uint32 hash, int node)
 	*bucket = slot;
 	s->first = NO_NODE;
 	s->count = 0;
+	s->key = sign * state[nkeys + 1];
+	s->second_key = sign * state[KEY_DIM(RPQ_KEY_CPU)];
 	memcpy(slot_state(room, slot), state, sizeof(int64) * (nkeys + 2));
 	return slot;
 }
@@ -283,10 +281,10 @@ slot_free(Room *room, int slot)
 }
 
 /*
- * Puts a node where its present state belongs.
+ * Puts a node where its present state belongs; in_tree is false while a room is being built and has no tree yet.
  */
-void
-room_push(Room *room, int node)
+static void
+put_node(Room *room, int node, bool in_tree)
 {
 	Placer	   *placer = room->placer;
 	int64		space[32];
@@ -301,7 +299,7 @@ room_push(Room *room, int node)
 	slot = slot_find(room, state, hash);
 	if (slot == NO_SLOT)
 		slot = slot_new(room, state, hash, node);
-	moves = room->slots[slot].count == 0 || node < room->slots[slot].first;
+	moves = in_tree && (room->slots[slot].count == 0 || node < room->slots[slot].first);
 	if (moves && room->slots[slot].count > 0)
 		room->root = tree_remove(room, room->root, slot);
 	placer->heap_left[node] = placer->heap_right[node] = NO_NODE;
@@ -312,6 +310,12 @@ room_push(Room *room, int node)
 		room->root = tree_insert(room, room->root, slot);
 	if (state != space)
 		pfree(state);
+}
+
+void
+room_push(Room *room, int node)
+{
+	put_node(room, node, true);
 }
 
 /*
@@ -484,10 +488,12 @@ room_build(Room *room)
 		for (int k = 0; k < world->nkeys; k++)
 			sum[k] += Max(node->free[k], 0);
 		if (node->takes_work)
-			room_push(room, room->nodes[i]);
+			put_node(room, room->nodes[i], false);
 		else
 			count_why(room, node);
 	}
+	for (int slot = 0; slot < room->nslots; slot++)
+		room->root = tree_insert(room, room->root, slot);
 	room->built = true;
 }
 

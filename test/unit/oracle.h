@@ -1,8 +1,9 @@
 /*
  * oracle.h
  *
- * The plan by the slowest and most obvious way: all members of all lanes are looked through for the next one, all nodes
- * are looked through for each replica, and a gang is placed on the nodes themselves and taken back when it does not fit.
+ * The plan by the slowest and most obvious way: all members of all lanes are looked through for the next one, all
+ * nodes are looked through for each replica, and a gang is placed on the nodes themselves and taken back when it does
+ * not fit.
  */
 #ifndef TEST_ORACLE_H
 #define TEST_ORACLE_H

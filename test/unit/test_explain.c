@@ -1,8 +1,8 @@
 /*
  * test_explain.c
  *
- * Explanations: they agree with the plan, they are exact (each limit raised as the way out says lets its check pass, and
- * raised by less does not), and they leave the world alone.  Prints TAP; exits 1 when a test failed.
+ * Explanations: they agree with the plan, they are exact (each limit raised as the way out says lets its check pass,
+ * and raised by less does not), and they leave the world alone.  Prints TAP; exits 1 when a test failed.
  */
 #include "random_world.h"
 
@@ -59,7 +59,8 @@ test_sentences(void)
 	   says(find_check(checks, n, REASON_POOL_FROZEN), "pool \"p\" is not frozen", ""), "the state of the pool");
 	ok(says(find_check(checks, n, REASON_USER_QUOTA),
 			"personal quota in pool \"p\": gpu=8 wanted, gpu=6 left, gpu=2 more needed",
-			"must wait until gpu=2 of it is given back, or raise the personal quota in pool \"p\" to gpu=14 (by gpu=2)"),
+			"must wait until gpu=2 of it is given back, or raise the personal quota in pool \"p\" to gpu=14 "
+			"(by gpu=2)"),
 	   "a quota's way out is exact");
 	ok(says(find_check(checks, n, REASON_POOL_QUOTA), "pool \"p\": cpu=4,gpu=8 wanted, cpu=5,gpu=13 free", ""),
 	   "the pool's total passes");
@@ -88,9 +89,10 @@ test_more_sentences(void)
 	load_node(world, &world->nodes[1], 1, 0);
 	n = explain_lane(world, lane, &checks);
 	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
-			"no node of pool \"p\" has room: gpu=8 wanted, gpu=7 free in the pool, at most gpu=7 on one node; gpu=8 more "
-			"is free on nodes that take nothing new (1 node cordoned)",
-			"must wait: node \"n2\" needs least, gpu=1 more free; node \"n1\" has room and takes nothing new: cordoned"),
+			"no node of pool \"p\" has room: gpu=8 wanted, gpu=7 free in the pool, at most gpu=7 on one node; gpu=8 "
+			"more is free on nodes that take nothing new (1 node cordoned)",
+			"must wait: node \"n2\" needs least, gpu=1 more free; node \"n1\" has room and takes nothing new: "
+			"cordoned"),
 	   "a node that takes nothing new is named, and why");
 
 	world = two_nodes();
@@ -102,8 +104,8 @@ test_more_sentences(void)
 	lane->replicas = 4;
 	n = explain_lane(world, lane, &checks);
 	ok(says(find_check(checks, n, REASON_GANG_DOES_NOT_FIT),
-			"3 of 4 replicas would fit in pool \"p\" on instance type \"t0\": gpu=4 wanted by each replica, gpu=13 free "
-			"in the pool, at most gpu=8 on one node",
+			"3 of 4 replicas would fit in pool \"p\" on instance type \"t0\": gpu=4 wanted by each replica, gpu=13 "
+			"free in the pool, at most gpu=8 on one node",
 			"must wait for room for 1 more: node \"n2\" needs least for the next, gpu=3 more free"),
 	   "a gang's way out");
 	lane->replicas = 5;

@@ -44,7 +44,7 @@ same_reasons(const World *world, const CyclePlan *plan, const Oracle *oracle, Op
 
 		if (lane->skip || lane->waiting == 0)
 			continue;
-		/* a cut leaves lanes undecided; one that comes up by its bound may be found blocked before the oracle gets there */
+		/* a cut leaves lanes undecided; one that comes up by its bound may be blocked before the oracle gets there */
 		if (plan->more && !right->blocked)
 			continue;
 		if (!lane->considered || (reason != NULL) != right->blocked)
