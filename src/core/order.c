@@ -36,7 +36,7 @@ typedef struct Planner
 {
 	World	   *world;
 	Placer	   *placer;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 	int			maxadmissions;
 	int			nlines;
 	Line	  **heap;			/* [nlines], the first is on top */
@@ -165,7 +165,7 @@ admit_first(Planner *planner, Spot spot)
 {
 	Line	   *line = planner->heap[0];
 	Lane	   *lane = line->candidate.lane;
-	CyclePlan	   *plan = planner->plan;
+	CyclePlan  *plan = planner->plan;
 	Admission  *admission;
 
 	if (plan->nadmissions == planner->maxadmissions)

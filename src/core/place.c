@@ -208,7 +208,7 @@ choose_part(const PoolNode *node, int64 part)
 static void
 take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices)
 {
-	PoolNode	   *node = &world->nodes[node_index];
+	PoolNode   *node = &world->nodes[node_index];
 
 	pod->node = node_index;
 	pod->ndevices = 0;

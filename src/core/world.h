@@ -3,12 +3,12 @@
  *
  * What the core is given and what it returns: plan = f(world).
  *
- * The store fills a World from rows, the core decides, the store writes the CyclePlan to rows.  A dry run, an explanation and
- * a preview hand the core the same World and write nothing.  The core reads no table, no clock and no setting: whatever
- * a decision depends on is a field here.  The names keep clear of the server's own Node, Limit and Plan.
+ * The store fills a World from rows, the core decides, the store writes the CyclePlan to rows.  A dry run, an
+ * explanation and a preview hand the core the same World and write nothing.  The core reads no table, no clock and no
+ * setting: whatever a decision depends on is a field here.  The names keep clear of the server's own Node, Limit, Plan.
  *
- * Amounts are int64 multiples of 1/21000 of a unit (see resources.h).  A vector is an array of world->nkeys amounts, one
- * for each resource key that occurs anywhere in the world; key 0 is always "gpu", key 1 always "cpu".  Index fields
+ * Amounts are int64 multiples of 1/21000 of a unit (see resources.h).  A vector is an array of world->nkeys amounts,
+ * one for each resource key that occurs anywhere in the world; key 0 is always "gpu", key 1 always "cpu".  Index fields
  * (pool, type, node) are positions in the World's arrays.
  */
 #ifndef RPQ_CORE_WORLD_H
@@ -64,7 +64,7 @@ typedef struct PoolNode
 	const char *why_not;		/* when it takes no work: "cordoned", "unhealthy", "draining" */
 	int			ndevices;
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
-	int64	   *free;			/* [nkeys]; after pods and holds; the gpu entry is the sum over devices; below 0 when over */
+	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices */
 	int64	   *capacity;		/* [nkeys] or NULL: unknown; only explanations read it */
 } PoolNode;
 
@@ -98,7 +98,7 @@ typedef struct Pool
 {
 	int64		pool_id;
 	const char *name;
-	UsageLimit	   *total;			/* kind LIMIT_POOL */
+	UsageLimit *total;			/* kind LIMIT_POOL */
 	int64	   *unavailable;	/* [nkeys]; free on nodes that take nothing new */
 	int			ntypes;
 	PoolType   *types;			/* [ntypes]: instance types that the pool has nodes of */
@@ -121,11 +121,11 @@ struct Lane
 	int			npools;
 	int		   *pools;			/* [npools]; routing order */
 	int			nlimits;
-	UsageLimit	  **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
+	UsageLimit **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
 	int64		waiting;
 	TimestampTz head_at;		/* lower bound of (submitted_at, workload_id) of its members; moved by the core */
 	int64		head_id;
-	ReasonCode	own;			/* a standing reason of its own: not authorised, type no longer supported, backing off */
+	ReasonCode	own;			/* a standing reason: not authorised, type no longer supported, backing off */
 	bool		skip;			/* blocked before and nothing has changed since: keeps its reason, costs nothing */
 	void	   *store;			/* the store's own */
 
@@ -154,7 +154,7 @@ typedef struct Reason
 	int			type;			/* -1 when it names none */
 	int64	   *wanted;			/* [nkeys] or NULL: what was asked for against the bound */
 	int64	   *available;		/* [nkeys] or NULL: what was left of it */
-	int64	   *missing;		/* [nkeys] or NULL: of limits, how much more it would have to be; 0 where it is enough */
+	int64	   *missing;		/* [nkeys] or NULL: of limits, by how much they would have to be larger */
 	int64	   *largest;		/* [nkeys] or NULL: what the node with most of the first scarce key has free; its gpu
 								 * entry counts what one replica could have there: devices entirely free, or for a
 								 * part what is left of one device */
@@ -191,7 +191,7 @@ struct World
 	int			npools;
 	Pool	   *pools;
 	int			nnodes;
-	PoolNode	   *nodes;			/* ordered by name, bytewise */
+	PoolNode   *nodes;			/* ordered by name, bytewise */
 	int			nlanes;
 	Lane	   *lanes;
 	TimestampTz now;
@@ -215,7 +215,7 @@ typedef struct CyclePlan
 	bool		more;			/* cut off by the batch: more is admissible at once */
 } CyclePlan;
 
-/* order.c: the decision.  PoolNode and limit fields of the world are counted down as it admits. */
+/* order.c: the decision.  Nodes and limits of the world are counted down as it admits. */
 extern CyclePlan *plan_world(World *world);
 
 /* reason.c */
@@ -234,7 +234,7 @@ typedef struct Check
 	int			pool;			/* -1: of no one pool */
 	int			type;			/* -1: of no one instance type */
 	bool		passed;
-	bool		never;			/* not passed, and no end of running work changes that: "can never run as things are set" */
+	bool		never;			/* not passed, and no end of running work would change that */
 	int64	   *wanted;			/* [nkeys] or NULL */
 	int64	   *available;		/* [nkeys] or NULL */
 	const char *detail;

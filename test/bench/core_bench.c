@@ -8,8 +8,8 @@
  *			-o core_bench
  *		./core_bench [folder with openb_node_list_gpu_node.csv and openb_pod_list_default.csv]
  *
- * The time is that of plan_world() alone, from the unread world to the plan, in CPU ns for each pod: one run to warm up,
- * then the least of five, since whatever else the machine does can only add to it.
+ * The time is that of plan_world() alone, from the unread world to the plan, in CPU ns for each pod: one run to warm
+ * up, then the least of five, since whatever else the machine does can only add to it.
  */
 #include <time.h>
 

@@ -75,7 +75,7 @@ oracle_node(const World *world, const Lane *lane, int pool, PoolType type)
 static void
 oracle_take(World *world, const Lane *lane, int n, PodPlace *pod)
 {
-	PoolNode	   *node = &world->nodes[n];
+	PoolNode   *node = &world->nodes[n];
 	int64		gpu = lane->request[0];
 
 	pod->node = n;
@@ -105,7 +105,7 @@ oracle_take(World *world, const Lane *lane, int n, PodPlace *pod)
 static void
 oracle_give(World *world, const Lane *lane, const PodPlace *pod)
 {
-	PoolNode	   *node = &world->nodes[pod->node];
+	PoolNode   *node = &world->nodes[pod->node];
 
 	for (int k = 0; k < NKEYS; k++)
 		node->free[k] += lane->request[k];

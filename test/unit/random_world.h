@@ -28,7 +28,7 @@ draw_nodes(World *world)
 	{
 		int			pool = below(world->npools);
 		int			slot = below(world->pools[pool].ntypes);
-		PoolNode	   *node = add_node(world, psprintf("n%03d", i), pool, world->pools[pool].types[slot].type,
+		PoolNode   *node = add_node(world, psprintf("n%03d", i), pool, world->pools[pool].types[slot].type,
 									below(5) == 0 ? below(9) : gpus, 16 * (1 + below(4)), 64);
 
 		if (below(6) == 0)
@@ -53,13 +53,13 @@ draw_nodes(World *world)
 static inline UsageLimit **
 draw_limits(World *world, int *n)
 {
-	UsageLimit	  **limits = palloc(sizeof(UsageLimit *) * 16);
+	UsageLimit **limits = palloc(sizeof(UsageLimit *) * 16);
 
 	*n = 0;
 	for (int i = below(10); i > 0; i--)
 	{
 		bool		user = below(3) > 0;
-		UsageLimit	   *limit = new_limit(user ? LIMIT_USER : LIMIT_POLICY, user ? below(world->npools) : -1,
+		UsageLimit *limit = new_limit(user ? LIMIT_USER : LIMIT_POLICY, user ? below(world->npools) : -1,
 									  below(2) ? RPQ_WHOLE_POOL : below(world->ntypes));
 
 		if (below(4) > 0)
@@ -128,7 +128,7 @@ static inline World *
 draw_world(uint64 number, Options options)
 {
 	World	   *world = new_world(MAX_NODES, MAX_LANES);
-	UsageLimit	  **limits;
+	UsageLimit **limits;
 	int			nlimits;
 	int			n;
 

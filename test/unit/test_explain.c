@@ -43,7 +43,7 @@ test_sentences(void)
 {
 	World	   *world = two_nodes();
 	Lane	   *lane = add_lane(world, 0, 50, 1, 8000, 4000);
-	UsageLimit	   *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
+	UsageLimit *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
 	Check	   *checks;
 	int			n;
 
@@ -181,7 +181,7 @@ limit_of(World *world, Lane *lane, const Check *check)
 		return world->pools[check->pool].total;
 	for (int i = 0; i < lane->nlimits; i++)
 	{
-		UsageLimit	   *limit = lane->limits[i];
+		UsageLimit *limit = lane->limits[i];
 
 		if ((limit->kind == LIMIT_USER) == (check->code == REASON_USER_QUOTA) && limit->pool == check->pool &&
 			limit->type == check->type)
@@ -233,7 +233,7 @@ lift_limits(World *world, Lane *lane, int *lifted)
 	for (int i = 0; i < n; i++)
 	{
 		ReasonCode	code = checks[i].code;
-		UsageLimit	   *limit;
+		UsageLimit *limit;
 		Resources  *bounds;
 
 		if (checks[i].passed || (code != REASON_USER_QUOTA && code != REASON_POLICY_LIMIT && code != REASON_POOL_QUOTA))

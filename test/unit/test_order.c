@@ -122,7 +122,7 @@ test_oracle(const char *name, int first, int n, Options options)
 		World	   *before = draw_world(i, options);
 		World	   *world = draw_world(i, options);
 		Oracle	   *oracle = oracle_plan(draw_world(i, options));
-		CyclePlan	   *plan = plan_world(world);
+		CyclePlan  *plan = plan_world(world);
 
 		admitted += plan->nadmissions;
 		for (int l = 0; l < world->nlanes; l++)
@@ -158,8 +158,8 @@ test_shuffled(int first, int n)
 	{
 		World	   *straight = draw_world(i, (Options) {false, true, false});
 		World	   *shuffled = draw_world(i, (Options) {false, true, false});
-		CyclePlan	   *a;
-		CyclePlan	   *b;
+		CyclePlan  *a;
+		CyclePlan  *b;
 
 		for (int l = shuffled->nlanes - 1; l > 0; l--)
 		{
@@ -199,13 +199,13 @@ test_pieces(int first, int n)
 	{
 		World	   *whole = draw_world(i, (Options) {true, false, false});
 		World	   *pieces = draw_world(i, (Options) {true, false, false});
-		CyclePlan	   *plan = plan_world(whole);
+		CyclePlan  *plan = plan_world(whole);
 		int			done = 0;
 		bool		more = true;
 
 		while (more)
 		{
-			CyclePlan	   *piece;
+			CyclePlan  *piece;
 
 			pieces->batch = 1 + below(5);
 			piece = plan_world(pieces);

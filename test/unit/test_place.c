@@ -65,7 +65,7 @@ case_f11(void)
 {
 	World	   *world = pool_of(0, POLICY_BINPACK);
 	Lane	   *lane;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	add_node(world, "n1", 0, 0, 2, 64, 512);
 	lane = add_lane(world, 0, 40, 1, 1000, 0);
@@ -90,7 +90,7 @@ case_f13(void)
 	int			pool_b = add_pool(world, "pB");
 	Lane	   *j1;
 	Lane	   *eights;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	add_pool_type(world, pool_a, a, POLICY_BINPACK);
 	add_pool_type(world, pool_b, b, POLICY_BINPACK);
@@ -118,9 +118,9 @@ case_f15(void)
 	World	   *world = pool_of(4, POLICY_BINPACK);
 	Lane	   *g1 = submit(world, 50, 4, 8, 1);
 	Lane	   *g2 = submit(world, 50, 4, 8, 2);
-	UsageLimit	   *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
+	UsageLimit *limit = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
 	Lane	   *g3;
-	CyclePlan	   *plan = plan_world(world);
+	CyclePlan  *plan = plan_world(world);
 
 	ok(plan->nadmissions == 1 && admission_of(plan, 1)->npods == 4 && g1->reason == NULL && g2->reason != NULL &&
 	   world->pools[0].total->used[0] == 32 * RPQ_UNIT, "F15: one gang whole, the other absent");
@@ -154,7 +154,7 @@ case_f17(void)
 	{
 		World	   *world = pool_of(2, spread ? POLICY_SPREAD : POLICY_BINPACK);
 		Lane	   *w4;
-		CyclePlan	   *plan;
+		CyclePlan  *plan;
 
 		load_node(world, &world->nodes[0], 4, 4);
 		load_node(world, &world->nodes[1], 6, 6);
@@ -180,7 +180,7 @@ case_f19(void)
 	World	   *world = pool_of(2, POLICY_BINPACK);
 	Lane	   *w2;
 	Lane	   *w3;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	load_node(world, &world->nodes[0], 2, 0);
 	world->nodes[0].takes_work = false;
@@ -219,11 +219,11 @@ static void
 test_devices(void)
 {
 	World	   *world = pool_of(1, POLICY_BINPACK);
-	PoolNode	   *node = &world->nodes[0];
+	PoolNode   *node = &world->nodes[0];
 	Lane	   *part;
 	Lane	   *two;
 	Lane	   *odd;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 	const Admission *admission;
 
 	node->device_free[1] = 600 * MILLI;
@@ -254,7 +254,7 @@ test_spread(void)
 {
 	World	   *world = pool_of(9, POLICY_SPREAD);
 	Lane	   *lane = submit(world, 50, 9, 1, 1);
-	CyclePlan	   *plan = plan_world(world);
+	CyclePlan  *plan = plan_world(world);
 	bool		seen[9] = {false};
 	int			touched = 0;
 
@@ -276,7 +276,7 @@ test_types(void)
 	int			pool = add_pool(world, "p");
 	Lane	   *gang;
 	Lane	   *only;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	add_pool_type(world, pool, big, POLICY_BINPACK);
 	add_pool_type(world, pool, small, POLICY_BINPACK);
@@ -302,15 +302,15 @@ static void
 test_limits(void)
 {
 	World	   *world = pool_of(4, POLICY_BINPACK);
-	UsageLimit	   *lowered = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
-	UsageLimit	   *of_type = new_limit(LIMIT_USER, 0, 0);
-	UsageLimit	   *policy = new_limit(LIMIT_POLICY, -1, RPQ_WHOLE_POOL);
+	UsageLimit *lowered = new_limit(LIMIT_USER, 0, RPQ_WHOLE_POOL);
+	UsageLimit *of_type = new_limit(LIMIT_USER, 0, 0);
+	UsageLimit *policy = new_limit(LIMIT_POLICY, -1, RPQ_WHOLE_POOL);
 	Lane	   *cpu = add_lane(world, 0, 90, 1, 0, 1000);
 	Lane	   *gpu = add_lane(world, 0, 80, 1, 1000, 0);
 	Lane	   *typed = add_lane(world, 0, 70, 1, 2000, 0);
 	Lane	   *held = add_lane(world, 0, 60, 1, 3000, 0);
 	Lane	   *huge = add_lane(world, 0, 50, 100000, 8000, 0);
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	lowered->max[0] = 4 * RPQ_UNIT;
 	lowered->used[0] = 8 * RPQ_UNIT;
@@ -357,7 +357,7 @@ test_lanes(void)
 	Lane	   *empty = add_lane(world, 0, 70, 1, 1000, 0);
 	Lane	   *early = add_lane(world, 0, 50, 1, 1000, 0);
 	Lane	   *late = add_lane(world, 0, 50, 1, 1000, 1000);
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	world->read_members = count_reads;
 	add_member(blocked, 1, 1);
@@ -391,7 +391,7 @@ test_routing(void)
 	World	   *world = new_world(8, 8);
 	int			type = add_type(world);
 	Lane	   *lane;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	for (int i = 0; i < 3; i++)
 	{
@@ -417,7 +417,7 @@ test_large_gang(void)
 	World	   *world = new_world(GANG_NODES, 4);
 	int			type = add_type(world);
 	Lane	   *lane;
-	CyclePlan	   *plan;
+	CyclePlan  *plan;
 
 	add_pool_type(world, add_pool(world, "p"), type, POLICY_SPREAD);
 	for (int i = 0; i < GANG_NODES; i++)

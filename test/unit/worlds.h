@@ -131,7 +131,7 @@ add_type(World *world)
 static inline UsageLimit *
 new_limit(LimitKind kind, int pool, int type)
 {
-	UsageLimit	   *limit = palloc0(sizeof(UsageLimit));
+	UsageLimit *limit = palloc0(sizeof(UsageLimit));
 
 	limit->kind = kind;
 	limit->pool = pool;
@@ -168,7 +168,7 @@ add_pool_type(World *world, int pool, int type, SchedulingPolicy policy)
 static inline PoolNode *
 add_node(World *world, const char *name, int pool, int type, int gpus, int64 cpu, int64 memory)
 {
-	PoolNode	   *node = &world->nodes[world->nnodes++];
+	PoolNode   *node = &world->nodes[world->nnodes++];
 	int64	   *total = world->pools[pool].total->max;
 
 	node->node_id = world->nnodes;
