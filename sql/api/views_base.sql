@@ -131,7 +131,8 @@ COMMENT ON VIEW rpq_store.oldest_now IS 'first submission that still waits, of e
 CREATE OR REPLACE VIEW rpq_store.node_now AS
 SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 	   n.schedulable AND NOT n.draining AND n.health = 'healthy' AS takes_work,
-	   CASE WHEN r.node_id IS NULL THEN coalesce(l.used, '') ELSE l.used OPERATOR(rpq.-) r.resources END AS used,
+	   n.usable OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) coalesce(l.used, '') OPERATOR(rpq.-) coalesce(r.resources, '')
+		   AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
 	   coalesce(h.holds, 0) AS holds
@@ -168,8 +169,8 @@ WITH uncounted AS MATERIALIZED (SELECT u.* FROM rpq_store.uncounted_now() u),
 SELECT p.*,
 	   coalesce(c.nodes, 0) AS nodes,
 	   coalesce(c.total, '') AS total,
-	   coalesce(u.used, '') AS used,
-	   coalesce(x.unavailable, '') AS unavailable,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(u.used, '') AS used,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(x.unavailable, '') AS unavailable,
 	   rpq_store.at_least_zero(coalesce(c.total, '') OPERATOR(rpq.-) coalesce(u.used, '')
 							   OPERATOR(rpq.-) coalesce(x.unavailable, '')) AS available,
 	   (SELECT y.free

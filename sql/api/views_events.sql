@@ -42,7 +42,7 @@ COMMENT ON COLUMN rpq.workload_events.event IS
 COMMENT ON COLUMN rpq.workload_events.status IS 'status of the workload after it';
 COMMENT ON COLUMN rpq.workload_events.attempt IS
 	'attempt that it belongs to; of a late report, the attempt that it named';
-COMMENT ON COLUMN rpq.workload_events.actor IS 'account or role that caused it; NULL: a cycle';
+COMMENT ON COLUMN rpq.workload_events.actor IS 'account or role that caused it; system: a cycle';
 COMMENT ON COLUMN rpq.workload_events.cause IS 'cause, one word';
 COMMENT ON COLUMN rpq.workload_events.detail IS 'cause, in a sentence';
 

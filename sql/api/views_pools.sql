@@ -4,7 +4,8 @@
 CREATE OR REPLACE VIEW rpq.overview WITH (security_barrier) AS
 SELECT p.pool_id, t.name AS tenant, p.name, p.type, p.kind, p.status, p.health, p.nodes, p.total, p.used, p.available,
 	   p.unavailable, p.queued, p.running,
-	   greatest((SELECT rpq_store.reading_time()) - o.submitted_at, '0'::interval) AS oldest_wait
+	   CASE WHEN o.submitted_at IS NOT NULL
+			THEN greatest((SELECT rpq_store.reading_time()) - o.submitted_at, '0') END AS oldest_wait
   FROM rpq_store.pool_now p
   JOIN rpq_store.tenant t ON t.tenant_id = p.tenant_id
   LEFT JOIN rpq_store.oldest_now o ON o.scope_id = p.pool_id
@@ -104,8 +105,8 @@ CREATE OR REPLACE VIEW rpq.pool_instances WITH (security_barrier) AS
 SELECT i.pool_instance_id, i.pool_id, p.name AS pool, t.name AS instance_type,
 	   coalesce(c.nodes, 0) AS nodes,
 	   coalesce(c.total, '') AS total,
-	   coalesce(u.used, '') AS used,
-	   coalesce(x.unavailable, '') AS unavailable,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(u.used, '') AS used,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(x.unavailable, '') AS unavailable,
 	   rpq_store.at_least_zero(coalesce(c.total, '') OPERATOR(rpq.-) coalesce(u.used, '')
 							   OPERATOR(rpq.-) coalesce(x.unavailable, '')) AS available,
 	   coalesce(i.scheduling_policy, p.scheduling_policy) AS scheduling_policy,
