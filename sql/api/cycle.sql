@@ -29,3 +29,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.worker_cycle() IS 'what the worker does at each round, as one transaction';
+
+CREATE OR REPLACE FUNCTION rpq.explain(workload bigint)
+RETURNS TABLE (step int, check_name text, passed boolean, wanted rpq.resources, available rpq.resources, detail text,
+	way_out text)
+LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_explain';
+COMMENT ON FUNCTION rpq.explain(bigint) IS
+'every check that applies to a queued workload or a draft, on the present snapshot: check_name is the reason code that its '
+'failing gives; wanted and available are the figures compared; way_out is the exact change that lifts a limit, or what would '
+'have to leave. No rows for what is neither queued nor a draft. Errors: 42704, 22023. Callers: everyone who sees the workload';

@@ -184,6 +184,7 @@ extern Resources *book_resources(Book *book, const int64 *vector);
 extern int	book_type(Book *book, int64 type_id);
 extern void book_load_usage(Book *book);
 extern void book_load_lanes(Book *book);
+extern void book_take_lane(LaneRow *lane, uint64 row);
 extern bool book_has_work(Book *book);
 extern void book_load_nodes(Book *book, bool all);
 extern void book_build_world(Book *book, int batch);

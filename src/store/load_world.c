@@ -206,6 +206,17 @@ take_shape(LaneRow *lane, uint64 row)
 	lane->has_not_before = !isnull;
 }
 
+/* A lane's key and shape from a row that begins with scope_id, shape and the shape's columns. */
+void
+book_take_lane(LaneRow *lane, uint64 row)
+{
+	memset(lane, 0, sizeof(LaneRow));
+	lane->key.scope_id = rpq_column_int64(row, 1, 0);
+	lane->key.shape = rpq_column_int64(row, 2, 0);
+	lane->ninstance_types = -1;
+	take_shape(lane, row);
+}
+
 static void
 add_lane_row(Book *book, uint64 row)
 {

@@ -1,0 +1,112 @@
+/*
+ * explain.c
+ *
+ * rpq.explain: the real checks on the present snapshot, one row each.
+ *
+ * Reads what a cycle reads, at the caller's snapshot, with the uncounted entries counted in memory; locks and writes
+ * nothing.  The World has one lane, that of the workload; a draft is looked at as if it were queued.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/timestamp.h"
+
+#include "api/api.h"
+#include "rpq.h"
+#include "store/cycle.h"
+#include "store/spi.h"
+
+PG_FUNCTION_INFO_V1(rpq_explain);
+
+static RpqStatement load_waiting = {
+	"SELECT scope_id, shape, account_id, priority, guarantee, checkpointable, replicas, workload_type, resources,"
+	"       instance_types, max_runtime, not_before"
+	"  FROM rpq_store.workload WHERE workload_id = $1 AND status IN ('queued', 'draft')",
+	1, {INT8OID}
+};
+
+/* The lane of the workload, alone: every other is put out of sight. */
+static void
+only_lane(Book *book, const LaneRow *shape)
+{
+	HASH_SEQ_STATUS seq;
+	LaneRow    *lane;
+
+	hash_seq_init(&seq, book->lanes);
+	while ((lane = hash_seq_search(&seq)) != NULL)
+		lane->waiting = 0;
+	lane = book_lane(book, shape->key.scope_id, shape->key.shape);
+	*lane = *shape;
+	lane->waiting = 1;
+}
+
+static void
+put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check)
+{
+	Datum		values[7];
+	bool		nulls[7] = {false};
+
+	values[0] = Int32GetDatum(step);
+	values[1] = CStringGetTextDatum(reason_code_name(check->code));
+	values[2] = BoolGetDatum(check->passed);
+	nulls[3] = check->wanted == NULL;
+	values[3] = check->wanted == NULL ? (Datum) 0 : ResourcesPGetDatum(book_resources(book, check->wanted));
+	nulls[4] = check->available == NULL;
+	values[4] = check->available == NULL ? (Datum) 0 : ResourcesPGetDatum(book_resources(book, check->available));
+	nulls[5] = check->detail == NULL;
+	values[5] = check->detail == NULL ? (Datum) 0 : CStringGetTextDatum(check->detail);
+	nulls[6] = check->way_out == NULL;
+	values[6] = check->way_out == NULL ? (Datum) 0 : CStringGetTextDatum(check->way_out);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+static void
+explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
+{
+	Book	   *book = cycle_open(&shape->key.scope_id, 1, false);
+	Check	   *checks;
+	int			step = 0;
+	int			n;
+
+	only_lane(book, shape);
+	book_load_nodes(book, true);
+	book_build_world(book, 0);
+	if (rpq_is_fenced())
+	{
+		Check		fenced = {REASON_FENCED, -1, -1, false, false, NULL, NULL,
+			"this database is a copy: nothing is decided in it", "rpq.adopt_database()"};
+
+		put_check(rsinfo, book, ++step, &fenced);
+	}
+	n = explain_lane(book->world, &book->world->lanes[0], &checks);
+	for (int i = 0; i < n; i++)
+		put_check(rsinfo, book, ++step, &checks[i]);
+	cycle_close(book);
+}
+
+Datum
+rpq_explain(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		values[1];
+	LaneRow		shape;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("workload must be given")));
+	SPI_connect();
+	values[0] = Int64GetDatum(rpq_authorize_id("explain", PG_GETARG_INT64(0)));
+	if (rpq_exec(&load_waiting, values, NULL) > 0)
+	{
+		book_take_lane(&shape, 0);
+		explain_workload(rsinfo, &shape);
+	}
+	SPI_finish();
+	PG_RETURN_NULL();
+}
