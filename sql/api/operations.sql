@@ -256,6 +256,9 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(named));
 	SELECT * INTO failed FROM rpq_store.operation AS o WHERE o.operation_id = named;
+	IF failed.kind = 'create' THEN
+		PERFORM rpq_store.authorize_id('create_pool', failed.tenant_id);
+	END IF;
 	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = failed.pool_id;
 	IF failed.status <> 'failed' OR subject.status NOT IN ('ready', 'failed')
 		OR (failed.kind = 'create' AND subject.status <> 'failed') THEN
@@ -276,7 +279,7 @@ $$;
 COMMENT ON FUNCTION rpq.retry_operation(bigint) IS
 'asks for a failed operation again, as a new one of the caller; returns the new id. id: the failed one. Errors: '
 '42704 unknown operation, 22023 no id, RQ004 it has not failed, or its pool has changed or has an open operation. '
-'Administrators of its pool';
+'Administrators of its pool; a creation those who may create pools';
 
 CREATE OR REPLACE FUNCTION rpq_store.operation_ended(id bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -117,3 +117,26 @@ SELECT count(*) AS wrong_capacity FROM (
 	(SELECT pool_id, type_id, capacity, nodes FROM rpq_store.pool_capacity
 	 EXCEPT SELECT pool_id, type_id, usable, count(*) FROM rpq_store.node GROUP BY 1, 2, 3)) x;
 SELECT count(*) AS wrong_load FROM rpq_store.node n LEFT JOIN rpq_store.node_load l USING (node_id) WHERE l.pool_id IS DISTINCT FROM n.pool_id;
+
+-- work that has ended gives its node back at once, before any cycle; work that goes on does not
+SELECT rpq.add_nodes('h100', names => '{m1,m2}');
+SELECT rpq.submit('c1-gpu', workload_type => 'training', resources => 'gpu=8', account => 'dave') AS w1,
+	rpq.submit('c1-gpu', workload_type => 'training', resources => 'gpu=1', account => 'dave') AS w2 \gset
+SELECT decision, nodes FROM rpq.schedule('c1-gpu');
+SET rpq.synchronous_operations = on;
+SELECT pg_temp.try($$SELECT rpq.create_pool('p10', 'dedicated', quota => 'gpu=8')$$);
+SELECT pg_temp.try($$SELECT rpq.create_pool('p10', 'dedicated', nodes => '{m1}')$$);
+SELECT rpq.report_finished(:w1, 1);
+SELECT rpq.create_pool('p10', 'dedicated', quota => 'gpu=8') > 0 AS made;
+SELECT n.name, p.name AS pool FROM rpq_store.node n JOIN rpq_store.pool p USING (pool_id) WHERE n.name LIKE 'm%' ORDER BY 1;
+-- a creation is tried again by those who may create
+SELECT rpq.create_pool('p11', 'dedicated', nodes => '{n6}', source => 'p2') > 0 AS made;
+RESET rpq.synchronous_operations;
+SELECT rpq.create_pool('p12', 'dedicated', nodes => '{n5}', source => 'p2') AS p12 \gset
+SELECT rpq.cordon_node('n5');
+SELECT rpq.run_operations();
+SELECT * FROM pg_temp.operations() WHERE pool = 'p12';
+INSERT INTO rpq_store.pool_admin SELECT pool_id, account_id FROM rpq_store.pool p, rpq_store.account a WHERE p.name = 'p12' AND a.name = 'dave';
+SET rpq.account = 'dave';
+SELECT pg_temp.try('SELECT rpq.retry_operation(' || :p12 || ')');
+RESET rpq.account;
