@@ -1,0 +1,65 @@
+-- Field case F29, as far as create goes: names are data, stored whole or refused.
+\ir ../lib/cases.sql
+SELECT * FROM no_plan();
+CALL t.found();
+CREATE TABLE public.t (canary int);
+CREATE TABLE t.wanted (name text);
+INSERT INTO t.wanted VALUES ('a"b'), ('o''clock'), ('x; DROP TABLE t; --'), ('Team A'), ('TEAM-a'), ('select'), ('日本語プール'),
+	('a_b'), ('axb'), (repeat('p', 63)), (repeat('p', 64)), (repeat('p', 63) || 'q');
+SELECT is(t.outcome(format('SELECT rpq.create_pool(name => %L, type => ''dedicated'', quota => ''gpu=0'')', name)),
+		  CASE WHEN length(name) > 63 THEN '22023' ELSE 'ok' END, 'create ' || name) FROM t.wanted;
+SELECT results_eq($$SELECT name COLLATE "C" FROM rpq.pools ORDER BY 1$$,
+				  $$SELECT name COLLATE "C" FROM t.wanted WHERE length(name) <= 63 ORDER BY 1$$, 'listed byte for byte');
+SELECT is((SELECT count(*) || ' ' || sum(octet_length(name)) FROM rpq.pools), '10 134', '10 pools, 134 bytes');
+SELECT is((SELECT string_agg(status || ' ' || type, ',') FROM (SELECT DISTINCT status, type FROM rpq.pools) x), 'ready dedicated',
+		  'each is ready');
+SELECT is((SELECT count(*) FROM pg_class WHERE oid = 'public.t'::regclass), 1::bigint, 't still exists');
+SELECT is((SELECT count(*) FROM rpq.pools WHERE name = 'a_b'), 1::bigint, 'a_b is one pool');
+SELECT is(t.outcome(format('SELECT rpq.create_pool(name => %L, type => ''dedicated'', quota => ''gpu=0'')', name)), '22023',
+		  'refused: ' || coalesce(quote_literal(name), 'NULL'))
+FROM unnest(ARRAY['', '   ', E'a\nb', E'a\tb', E'\x7f', U&'a\200Bb', U&'\202Eab', 'a/b', '/', E'\n', NULL]) name;
+SELECT is(t.outcome(format('SELECT rpq.create_pool(name => %L, type => ''dedicated'', quota => ''gpu=0'')', name)), '42710',
+		  'taken: ' || quote_literal(name))
+FROM unnest(ARRAY['a_b', ' a_b ', '日本語プール', 'Team A  ', 'select']) name;
+-- One letter, two spellings in Unicode: NFC makes them one.
+SELECT rpq.create_pool(name => U&'caf\00E9', type => 'dedicated', quota => 'gpu=0') AS x \gset
+SELECT throws_ok($$SELECT rpq.create_pool(name => U&'cafe\0301', type => 'dedicated', quota => 'gpu=0')$$, '42710', NULL,
+				 'the decomposed spelling is taken');
+-- 63 characters are not 63 bytes.
+SELECT rpq.create_pool(name => repeat('プ', 63), type => 'dedicated', quota => 'gpu=0') AS x \gset
+SELECT is((SELECT octet_length(name) FROM rpq.pools WHERE name = repeat('プ', 63)), 189, '63 characters of three bytes are whole');
+
+-- Each later verb touches the one pool that it names.
+SELECT lives_ok(format('SELECT rpq.edit_pool(pool => %L, description => %L)', name, 'd ' || name), 'edit ' || name)
+FROM t.wanted WHERE length(name) <= 63;
+SELECT is((SELECT count(*) FROM rpq.pools p JOIN t.wanted w ON w.name = p.name WHERE p.description = 'd ' || w.name), 10::bigint,
+		  'each has its own description');
+SELECT is((SELECT count(*) FROM rpq.pools WHERE description IS NOT NULL), 10::bigint, 'and no other pool has one');
+SELECT lives_ok(format('SELECT rpq.authorize(pool => %L, accounts => ''{u1}'')', name), 'authorize in ' || name)
+FROM t.wanted WHERE length(name) <= 63;
+SELECT is((SELECT count(*) || ' ' || count(DISTINCT pool) FROM rpq.members), '10 10', 'a member in each');
+SELECT lives_ok(format('SELECT rpq.deauthorize(pool => %L, accounts => ''{u1}'')', 'a_b'), 'deauthorize in a_b');
+SELECT is((SELECT string_agg(name, ',') FROM t.wanted WHERE length(name) <= 63 AND name NOT IN (SELECT pool FROM rpq.members)), 'a_b',
+		  'axb keeps its member');
+SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'create_pool'), 12::bigint,
+		  'one history row for each success, none for refusals');
+SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''acme/a_b'', description => ''x'')'), 'ok', 'tenant/name names the same');
+SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''A_B'', description => ''x'')'), '42704', 'names are compared bytewise');
+
+-- The same rules for the other kinds of names.
+SELECT is(t.answer(format(call, bad)) ~ '^22023', true, format(call, bad))
+FROM unnest(ARRAY['SELECT rpq.create_tenant(name => %L)', 'SELECT rpq.create_cluster(name => %L)',
+	'SELECT rpq.create_account(name => %L)', 'SELECT rpq.create_user_group(name => %L)',
+	'SELECT rpq.create_project_group(name => %L)', 'SELECT rpq.create_workload_type(name => %L)',
+	'SELECT rpq.create_instance_type(name => %L, kind => ''gpu'', capacity => ''gpu=8'')',
+	'SELECT rpq.add_nodes(instance_type => ''g8'', names => ARRAY[%L])']) call,
+	unnest(ARRAY['', '  ', E'a\nb', repeat('x', 64), 'a/b', NULL]) bad;
+SELECT is(t.answer(format(call, good)), '00000', format(call, good))
+FROM unnest(ARRAY['SELECT rpq.create_tenant(name => %L)', 'SELECT rpq.create_cluster(name => %L)',
+	'SELECT rpq.create_account(name => %L)', 'SELECT rpq.create_user_group(name => %L)',
+	'SELECT rpq.create_project_group(name => %L)', 'SELECT rpq.create_workload_type(name => %L)',
+	'SELECT rpq.create_instance_type(name => %L, kind => ''gpu'', capacity => ''gpu=8'')',
+	'SELECT rpq.add_nodes(instance_type => ''g8'', names => ARRAY[%L])']) call,
+	unnest(ARRAY['a"b', 'o''clock', 'x; DROP TABLE t; --', 'select', repeat('プ', 63), ' {a,b} ', '%s %I \']) good;
+SELECT * FROM t.whole();
+SELECT * FROM finish();

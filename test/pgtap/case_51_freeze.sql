@@ -1,0 +1,56 @@
+-- Field case F51, the freeze and the switch of guarantees.
+\ir ../lib/cases.sql
+SELECT * FROM no_plan();
+CALL t.found();
+SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1}') AS x \gset
+SELECT rpq.authorize(pool => 'c1-gpu', accounts => '{u1}', guarantee => true) AS x \gset
+SELECT t.submit('c1-gpu', '8', 'u1', 'w1') AS w1, t.submit('c1-gpu', '8', 'u1', 'w2') AS w2 \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:w1) || ' ' || t.status(:w2), 'running queued', 'w1 runs, w2 waits');
+SELECT rpq.edit_pool(pool => 'c1-gpu', frozen => true) AS x \gset
+SELECT is(t.status(:w1), 'running', 'the freeze does not touch w1');
+SELECT rpq.report_finished(workload => :w1) AS x \gset
+SELECT t.pass() AS x FROM generate_series(1, 5) \g /dev/null
+SELECT is(t.status(:w2) || ' ' || t.reason_code(:w2), 'queued pool_frozen', 'w2 waits, frozen');
+SELECT is(t.used('c1-gpu'), 0::numeric, 'used 0');
+SELECT is((SELECT bool_or(check_name = 'pool_frozen' AND NOT passed) FROM rpq.explain(workload => :w2)), true, 'explain says so');
+SELECT throws_ok($$SELECT t.submit('c1-gpu', '1', 'u1', 'w3')$$, 'RQ001', NULL, 'w3 is refused');
+SELECT is((SELECT selectable || ' ' || reason_code FROM rpq.selectable_pools(workload_type => 'training')), 'false pool_frozen',
+		  'the pool is not selectable');
+SELECT is((SELECT count(*) FROM rpq.schedule(pool => 'c1-gpu', dry_run => true) WHERE decision = 'admitted'), 0::bigint,
+		  'a dry run admits nothing either');
+-- A draft may be made, and not enqueued.
+SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'training', resources => 'gpu=1', draft => true, account => 'u1') AS draft \gset
+SELECT throws_ok(format('SELECT rpq.enqueue(workload => %s)', :draft), 'RQ001', NULL, 'a draft is not enqueued');
+SELECT rpq.edit_pool(pool => 'c1-gpu', frozen => false) AS x \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:w2), 'running', 'after the unfreeze w2 runs');
+SELECT is(t.used('c1-gpu'), 8::numeric, 'used 8');
+SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'edit_pool'), 2::bigint, 'two rows in the history');
+SELECT rpq.edit_pool(pool => 'c1-gpu', frozen => false) AS x \gset
+SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'edit_pool'), 2::bigint, 'none for what changes nothing');
+
+-- In one transaction: what would happen if.
+SELECT rpq.report_finished(workload => :w2) AS x \gset
+SELECT t.submit('c1-gpu', '8', 'u1', 'w4') AS w4 \gset
+BEGIN;
+SELECT rpq.edit_pool(pool => 'c1-gpu', frozen => true) AS x \gset
+SELECT t.pass() AS x \gset
+SELECT t.status(:w4) AS inside \gset
+ROLLBACK;
+SELECT is(:'inside', 'queued', 'frozen within the transaction');
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:w4), 'running', 'and not after its ROLLBACK');
+
+-- Guarantees.
+SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'training', resources => 'gpu=1', guarantee => true, account => 'u1') AS g \gset
+SELECT rpq.edit_pool(pool => 'c1-gpu', allow_guarantee => false) AS x \gset
+SELECT throws_ok($$SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'training', resources => 'gpu=1', guarantee => true, account => 'u1')$$,
+				 'RQ001', NULL, 'with the switch off a guarantee is refused, whatever u1 holds');
+SELECT lives_ok($$SELECT t.submit('c1-gpu', '1', 'u1')$$, 'without one it is not');
+SELECT is((SELECT guarantee FROM rpq.workloads WHERE workload_id = :g), true, 'one given before is kept');
+SELECT rpq.edit_pool(pool => 'c1-gpu', allow_guarantee => true) AS x \gset
+SELECT throws_ok($$SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'training', resources => 'gpu=1', guarantee => true, account => 'u2')$$,
+				 'RQ001', NULL, 'nor without the right');
+SELECT * FROM t.whole();
+SELECT * FROM finish();
