@@ -55,7 +55,7 @@ UNION ALL SELECT 'bool', v, '22P02' FROM unnest(ARRAY['''maybe''', '''''']) v
 -- amounts
 UNION ALL SELECT 'amount', v, '22P02 22003 22023' FROM unnest(ARRAY['''gpu=-1''', '''gpu=NaN''', '''gpu=Infinity''', '''gpu=1e30''',
 	'''gpu=9223372036854775808''', '''gpu=439208192231180''', '''gpu=1/11''', '''gpu=0.0001''', '''gpu''', '''=1''', '''gpu=1,gpu=1''', '''GPU=1''',
-	'''gpu=''', '''   ,''', 'E''gpu=1\n;''', 'repeat(''x'', 64) || ''=1''', '''g"pu=1''']) v
+	'''gpu=''', '''   ,''', 'E''gpu=1\n;''', '''' || repeat('x', 64) || '=1''', '''g"pu=1''']) v
 UNION ALL SELECT 'request', v, '22023 RQ007 RQ002' FROM unnest(ARRAY['NULL', '''''', '''gpu=0''', '''gpu=1.5''', '''gpu=7.5''', '''gpu=9''', '''gpu=1000000''',
 	'''quux=1''', '''gpu=1,quux=1''', '''gpu=1,cpu=193''', '''memory=3Ti''']) v
 UNION ALL SELECT 'machines', v, '22023 RQ003 RQ005' FROM unnest(ARRAY['''gpu=1''', '''gpu=7.5''', '''gpu=12''', '''gpu=8000000''', '''cpu=120''', '''gpu=8,cpu=1''',
@@ -81,56 +81,56 @@ UNION ALL SELECT 'required', 'NULL', '22023'
 UNION ALL SELECT 'optional', 'NULL', 'ok';
 
 -- ---- the calls ------------------------------------------------------------------------------------------------------
--- args: name=good literal=kinds of bad values, separated by lines.  A good literal of - leaves the argument out.
-CREATE TABLE t.call (n int GENERATED ALWAYS AS IDENTITY, function text, args text[][], extra text DEFAULT '');
-INSERT INTO t.call (function, args) VALUES
-('create_tenant', '{{name,''new-x'',new},{description,''d'',text optional}}'),
-('create_cluster', '{{name,''new-x'',new},{region,''r'',optional}}'),
-('create_account', '{{name,''new-x'',new},{tenant,''acme'',tenant-x},{db_role,-,name},{org_admin,false,bool optional},{gateway,false,bool optional},{executor,false,bool optional},{driver,false,bool optional}}'),
-('edit_account', '{{account,''acme/u1'',name-f required},{db_role,-,name},{org_admin,false,bool optional}}'),
-('delete_account', '{{account,''acme/u2'',name-f required}}'),
-('create_user_group', '{{name,''new-x'',new},{tenant,''acme'',tenant-x}}'),
-('delete_user_group', '{{user_group,''acme/g'',name-f required}}'),
-('add_to_group', '{{user_group,''acme/g'',name-f required},{accounts,''{u1}'',names}}'),
-('remove_from_group', '{{user_group,''acme/g'',name-f required},{accounts,''{u1}'',names}}'),
-('create_project_group', '{{name,''new-x'',new},{tenant,''acme'',tenant-x}}'),
-('delete_project_group', '{{project_group,''acme/pg'',name-f required}}'),
-('create_workload_type', '{{name,''new-x'',new},{tenant,''acme'',tenant-x}}'),
-('delete_workload_type', '{{workload_type,''acme/render'',name-f required}}'),
-('create_instance_type', '{{name,''new-x'',new},{kind,''gpu'',word required},{capacity,''gpu=8,cpu=96'',amount capacity},{machine_unit,''gpu=8'',amount optional}}'),
-('edit_instance_type', '{{instance_type,''g8'',name required},{machine_unit,''gpu=8'',amount optional}}'),
-('add_nodes', '{{instance_type,''g8'',name required},{names,''{x1}'',fresh},{tenant,''acme'',tenant-x},{cluster,''c1'',name optional},{pool,-,name-f},{labels,''{}'',json optional},{capacity,-,amount optional}}'),
-('add_nodes', '{{instance_type,''g8'',name required},{prefix,''x'',word-name},{count,2,int zero},{tenant,''acme'',tenant-x}}'),
-('remove_nodes', '{{names,''{acme/n4}'',names},{force,false,bool optional}}'),
-('create_pool', '{{name,''new-x'',new},{type,''dedicated'',word required},{instance_type,''g8'',name optional},{quota,''gpu=8'',amount machines optional},{tenant,''acme'',tenant-x},{source,-,name-f optional},{cluster,''c1'',name optional},{kind,''gpu'',word optional},{user_default_quota,''gpu=1'',amount optional},{default_priority,50,int optional},{project_group,''pg'',name optional},{workload_types,''{training}'',wtypes optional},{scheduling_policy,''binpack'',word optional},{queueing,''backfill'',word optional},{description,''d'',text optional},{allow_guarantee,true,bool optional},{frozen,false,bool optional},{pay_as_you_go,false,bool optional}}'),
-('create_pool', '{{name,''new-x'',new},{type,''exclusive'',word required},{nodes,''{n4}'',names-f},{tenant,''acme'',tenant-x},{faulty_node_rotation,false,bool optional},{idle_time_sharing,false,bool optional}}'),
-('edit_pool', '{{pool,''acme/p1'',name-f required},{description,''d'',text optional},{workload_types,''{training}'',wtypes optional},{scheduling_policy,''binpack'',word optional},{queueing,''backfill'',word optional},{default_priority,50,int optional},{user_default_quota,''gpu=1'',amount optional},{project_group,''pg'',name optional},{allow_guarantee,true,bool optional},{frozen,false,bool optional},{min_runtime,''1 s'',interval-0 optional},{clear,''{}'',word-array}}'),
-('edit_pool', '{{pool,''acme/p1'',name-f required},{instance_type,''g8'',name optional},{user_default_quota,''gpu=1'',amount optional}}'),
-('cordon_node', '{{node,''acme/n1'',name-f required},{reason,''r'',text optional}}'),
-('uncordon_node', '{{node,''acme/n1'',name-f required}}'),
-('set_node_health', '{{node,''acme/n1'',name-f required},{health,''degraded'',word required},{reason,''r'',text optional}}'),
-('grant_pool_admin', '{{pool,''acme/p1'',name-f required},{account,''u1'',name-f required}}'),
-('revoke_pool_admin', '{{pool,''acme/p1'',name-f required},{account,''u1'',name-f required}}'),
-('selectable_pools', '{{workload_type,''training'',name-w required}}'),
-('cancel_operation', '{{id,OPERATION,id}}'),
-('retry_operation', '{{id,OPERATION,id}}'),
-('authorize', '{{pool,''acme/p1'',name-f required},{accounts,''{u2}'',names},{quota,''gpu=1'',amount optional},{instance_type,-,name},{max_priority,50,int optional},{guarantee,true,bool optional}}'),
-('authorize_list', '{{pool,''acme/p1'',name-f required},{list,''u2'',list required},{quota,''gpu=1'',amount optional},{max_priority,50,int optional}}'),
-('update_members', '{{pool,''acme/p1'',name-f required},{accounts,''{u1}'',names},{quota,''gpu=1'',amount optional},{instance_type,-,name},{max_priority,50,int optional},{config_mode,-,word optional},{guarantee,true,bool optional}}'),
-('deauthorize', '{{pool,''acme/p1'',name-f required},{accounts,''{u1}'',names},{stop,false,bool optional}}'),
-('export_members_csv', '{{pool,''acme/p1'',name-f required}}'),
-('member_names', '{{pool,''acme/p1'',name-f required}}'),
-('submit', '{{pool,''acme/p1'',name-f required},{workload_type,''training'',type required},{resources,''gpu=1'',amount request},{instance_types,''{g8}'',types optional},{name,''w'',label optional},{replicas,1,int zero optional},{priority,50,int optional},{guarantee,false,bool optional},{max_runtime,''1 h'',interval optional},{checkpointable,false,bool optional},{on_node_loss,''requeue'',word optional},{request_id,''r'',label optional},{labels,''{}'',json optional},{spec,''{}'',json optional},{draft,false,bool optional},{account,''acme/u1'',name required}}'),
-('enqueue', '{{workload,DRAFT,id},{pool,''acme/p1'',name-f optional}}'),
-('edit_workload', '{{workload,QUEUED,id},{priority,10,int optional},{name,''x'',label optional},{labels,''{}'',json optional},{max_runtime,''1 h'',interval optional}}'),
-('stop', '{{workload,QUEUED,id},{reason,''r'',text optional}}'),
-('delete_workload', '{{workload,QUEUED,id}}'),
-('report_started', '{{workload,PLACED,id},{attempt,1,int-any optional}}'),
-('report_finished', '{{workload,PLACED,id},{attempt,1,int-any optional},{outcome,''failed'',word optional},{detail,''d'',text optional}}'),
-('report_checkpoint', '{{workload,PLACED,id},{attempt,1,int-any optional},{detail,''d'',text optional}}'),
-('schedule', '{{pool,''acme/p1'',name-f optional},{dry_run,false,bool optional}}'),
-('explain', '{{workload,QUEUED,id}}'),
-('node_map', '{{pool,''acme/p1'',name-f required}}');
+-- A call: name|good literal|kinds of bad values, with ;; between.  A good literal of - leaves the argument out.
+CREATE TABLE t.plain (n int GENERATED ALWAYS AS IDENTITY, function text, args text);
+INSERT INTO t.plain (function, args) VALUES
+('create_tenant', 'name|''new-x''|new;;description|''d''|text optional'),
+('create_cluster', 'name|''new-x''|new;;region|''r''|optional'),
+('create_account', 'name|''new-x''|new;;tenant|''acme''|tenant-x;;db_role|-|name;;org_admin|false|bool optional;;gateway|false|bool optional;;executor|false|bool optional;;driver|false|bool optional'),
+('edit_account', 'account|''acme/u1''|name-f required;;db_role|-|name;;org_admin|false|bool optional'),
+('delete_account', 'account|''acme/u2''|name-f required'),
+('create_user_group', 'name|''new-x''|new;;tenant|''acme''|tenant-x'),
+('delete_user_group', 'user_group|''acme/g''|name-f required'),
+('add_to_group', 'user_group|''acme/g''|name-f required;;accounts|''{u1}''|names'),
+('remove_from_group', 'user_group|''acme/g''|name-f required;;accounts|''{u1}''|names'),
+('create_project_group', 'name|''new-x''|new;;tenant|''acme''|tenant-x'),
+('delete_project_group', 'project_group|''acme/pg''|name-f required'),
+('create_workload_type', 'name|''new-x''|new;;tenant|''acme''|tenant-x'),
+('delete_workload_type', 'workload_type|''acme/render''|name-f required'),
+('create_instance_type', 'name|''new-x''|new;;kind|''gpu''|word required;;capacity|''gpu=8,cpu=96''|amount capacity;;machine_unit|''gpu=8''|amount optional'),
+('edit_instance_type', 'instance_type|''g8''|name required;;machine_unit|''gpu=8''|amount optional'),
+('add_nodes', 'instance_type|''g8''|name required;;names|''{x1}''|fresh;;tenant|''acme''|tenant-x;;cluster|''c1''|name optional;;pool|-|name-f;;labels|''{}''|json optional;;capacity|-|amount optional'),
+('add_nodes', 'instance_type|''g8''|name required;;prefix|''x''|word-name;;count|2|int zero;;tenant|''acme''|tenant-x'),
+('remove_nodes', 'names|''{acme/n4}''|names;;force|false|bool optional'),
+('create_pool', 'name|''new-x''|new;;type|''dedicated''|word required;;instance_type|''g8''|name optional;;quota|''gpu=8''|amount machines optional;;tenant|''acme''|tenant-x;;source|-|name-f optional;;cluster|''c1''|name optional;;kind|''gpu''|word optional;;user_default_quota|''gpu=1''|amount optional;;default_priority|50|int optional;;project_group|''pg''|name optional;;workload_types|''{training}''|wtypes optional;;scheduling_policy|''binpack''|word optional;;queueing|''backfill''|word optional;;description|''d''|text optional;;allow_guarantee|true|bool optional;;frozen|false|bool optional;;pay_as_you_go|false|bool optional'),
+('create_pool', 'name|''new-x''|new;;type|''exclusive''|word required;;nodes|''{n4}''|names-f;;tenant|''acme''|tenant-x;;faulty_node_rotation|false|bool optional;;idle_time_sharing|false|bool optional'),
+('edit_pool', 'pool|''acme/p1''|name-f required;;description|''d''|text optional;;workload_types|''{training}''|wtypes optional;;scheduling_policy|''binpack''|word optional;;queueing|''backfill''|word optional;;default_priority|50|int optional;;user_default_quota|''gpu=1''|amount optional;;project_group|''pg''|name optional;;allow_guarantee|true|bool optional;;frozen|false|bool optional;;min_runtime|''1 s''|interval-0 optional;;clear|''{}''|word-array'),
+('edit_pool', 'pool|''acme/p1''|name-f required;;instance_type|''g8''|name optional;;user_default_quota|''gpu=1''|amount optional'),
+('cordon_node', 'node|''acme/n1''|name-f required;;reason|''r''|text optional'),
+('uncordon_node', 'node|''acme/n1''|name-f required'),
+('set_node_health', 'node|''acme/n1''|name-f required;;health|''degraded''|word required;;reason|''r''|text optional'),
+('grant_pool_admin', 'pool|''acme/p1''|name-f required;;account|''u1''|name-f required'),
+('revoke_pool_admin', 'pool|''acme/p1''|name-f required;;account|''u1''|name-f required'),
+('selectable_pools', 'workload_type|''training''|name-w required'),
+('cancel_operation', 'id|OPERATION|id'),
+('retry_operation', 'id|OPERATION|id'),
+('authorize', 'pool|''acme/p1''|name-f required;;accounts|''{u2}''|names;;quota|''gpu=1''|amount optional;;instance_type|-|name;;max_priority|50|int optional;;guarantee|true|bool optional'),
+('authorize_list', 'pool|''acme/p1''|name-f required;;list|''u2''|list required;;quota|''gpu=1''|amount optional;;max_priority|50|int optional'),
+('update_members', 'pool|''acme/p1''|name-f required;;accounts|''{u1}''|names;;quota|''gpu=1''|amount optional;;instance_type|-|name;;max_priority|50|int optional;;config_mode|-|word optional;;guarantee|true|bool optional'),
+('deauthorize', 'pool|''acme/p1''|name-f required;;accounts|''{u1}''|names;;stop|false|bool optional'),
+('export_members_csv', 'pool|''acme/p1''|name-f required'),
+('member_names', 'pool|''acme/p1''|name-f required'),
+('submit', 'pool|''acme/p1''|name-f required;;workload_type|''training''|type required;;resources|''gpu=1''|amount request;;instance_types|''{g8}''|types optional;;name|''w''|label optional;;replicas|1|int zero optional;;priority|50|int optional;;guarantee|false|bool optional;;max_runtime|''1 h''|interval optional;;checkpointable|false|bool optional;;on_node_loss|''requeue''|word optional;;request_id|''r''|label optional;;labels|''{}''|json optional;;spec|''{}''|json optional;;draft|false|bool optional;;account|''acme/u1''|name required'),
+('enqueue', 'workload|DRAFT|id;;pool|''acme/p1''|name-f optional'),
+('edit_workload', 'workload|QUEUED|id;;priority|10|int optional;;name|''x''|label optional;;labels|''{}''|json optional;;max_runtime|''1 h''|interval optional'),
+('stop', 'workload|QUEUED|id;;reason|''r''|text optional'),
+('delete_workload', 'workload|QUEUED|id'),
+('report_started', 'workload|PLACED|id;;attempt|1|int-any optional'),
+('report_finished', 'workload|PLACED|id;;attempt|1|int-any optional;;outcome|''failed''|word optional;;detail|''d''|text optional'),
+('report_checkpoint', 'workload|PLACED|id;;attempt|1|int-any optional;;detail|''d''|text optional'),
+('schedule', 'pool|''acme/p1''|name-f optional;;dry_run|false|bool optional'),
+('explain', 'workload|QUEUED|id'),
+('node_map', 'pool|''acme/p1''|name-f required');
 
 -- Kinds that only vary one above.
 INSERT INTO t.bad SELECT 'tenant-x', value, states FROM t.bad WHERE kind = 'tenant' AND value <> '''beta''';
@@ -148,8 +148,9 @@ INSERT INTO t.bad SELECT 'list', v, '22023 42704 22P02 22003' FROM unnest(ARRAY[
 	'''u2;max_priority=101''', '''u2;nonsense=1''', '''u2;quota''', '''u2;mode=x''', '''u2;guarantee=maybe''', '''u2;max_priority=NaN''', '''beta/foreign''', '''u2;quota=gpu=1e30''', '''u1，u2''']) v;
 INSERT INTO t.bad SELECT 'interval-0', value, states FROM t.bad WHERE kind = 'interval' AND value <> '''0''';
 INSERT INTO t.bad SELECT 'int-any', value, CASE states WHEN '22023' THEN '22023 ok' ELSE states END FROM t.bad WHERE kind = 'int';
-UPDATE t.call SET args = replace(replace(replace(replace(args::text, 'OPERATION', :'operation'), 'DRAFT', :'draft'), 'QUEUED', :'queued'),
-								 'PLACED', :'placed')::text[];
+CREATE TABLE t.call AS
+	SELECT n, function, (SELECT array_agg(string_to_array(a, '|') ORDER BY o) FROM regexp_split_to_table(replace(replace(replace(replace(args, 'OPERATION', :'operation'), 'DRAFT', :'draft'),
+		'QUEUED', :'queued'), 'PLACED', :'placed'), ';;') WITH ORDINALITY x (a, o)) AS args FROM t.plain;
 
 CREATE TABLE t.made (n int, description text, command text, states text);
 -- The good call, and each with one bad value.
