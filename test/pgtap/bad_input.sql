@@ -63,11 +63,13 @@ UNION ALL SELECT 'machines', v, '22023 RQ003 RQ005' FROM unnest(ARRAY['''gpu=1''
 UNION ALL SELECT 'capacity', v, '22023' FROM unnest(ARRAY['NULL', '''''', '''gpu=0''', '''gpu=1.5''', '''cpu=8''', '''gpu=-8''']) v
 -- arrays of names
 UNION ALL SELECT 'names', v, '22023 42704' FROM unnest(ARRAY['NULL', '''{}''', '''{NULL}''', '''{"",u1}''', '''{" "}''', '''{nobody}''', '''{u1,NULL}''', '''{u1,nobody}''',
-	'''{foreign}''', '''{beta/foreign}''', 'ARRAY[repeat(''x'', 64)]', 'E''{"a\\nb"}''', '''{{u1},{nobody}}''']) v
+	'''{foreign}''', '''{beta/foreign}''', 'ARRAY[repeat(''x'', 64)]', 'E''{"a\nb"}''', '''{{u1},{nobody}}''']) v
 UNION ALL SELECT 'types', v, '22023 42704 RQ007' FROM unnest(ARRAY['''{}''', '''{NULL}''', '''{""}''', '''{nobody}''', '''{g8,NULL}''', '''{g8,nobody}''']) v
 UNION ALL SELECT 'wtypes', v, '22023 42704' FROM unnest(ARRAY['''{NULL}''', '''{""}''', '''{nobody}''', '''{training,NULL}''']) v
-UNION ALL SELECT 'fresh', v, '22023' FROM unnest(ARRAY['''{}''', '''{NULL}''', '''{""}''', '''{" "}''', '''{a/b}''', 'ARRAY[repeat(''x'', 64)]', 'E''{"a\\nb"}''',
-	'''{x,NULL}''', '''{x,x}''', '''{{x},{y}}''']) v
+UNION ALL SELECT 'fresh', v, '22023' FROM unnest(ARRAY['''{}''', '''{NULL}''', '''{""}''', '''{" "}''', '''{a/b}''', 'ARRAY[repeat(''x'', 64)]', 'E''{"a\nb"}''',
+	'''{x,NULL}''']) v
+-- a name twice is one node; an array of two dimensions is its elements, or refused
+UNION ALL SELECT 'fresh', v, '22023 ok' FROM unnest(ARRAY['''{x,x}''', '''{{x},{y}}''']) v
 -- words of a list
 UNION ALL SELECT 'word', v, '22023' FROM unnest(ARRAY['''''', '''  ''', '''nonsense''', '''READY''', 'repeat(''x'', 10000)', '''o''''clock''', 'E''\n''']) v
 -- times
@@ -87,7 +89,7 @@ INSERT INTO t.plain (function, args) VALUES
 ('create_tenant', 'name|''new-x''|new;;description|''d''|text optional'),
 ('create_cluster', 'name|''new-x''|new;;region|''r''|optional'),
 ('create_account', 'name|''new-x''|new;;tenant|''acme''|tenant-x;;db_role|-|name;;org_admin|false|bool optional;;gateway|false|bool optional;;executor|false|bool optional;;driver|false|bool optional'),
-('edit_account', 'account|''acme/u1''|name-f required;;db_role|-|name;;org_admin|false|bool optional'),
+('edit_account', 'account|''acme/u1''|name-f required;;db_role|-|name;;org_admin|false|bool optional;;name|-|rename optional;;tenant|''acme''|tenant-x;;clear|-|word-array'),
 ('delete_account', 'account|''acme/u2''|name-f required'),
 ('create_user_group', 'name|''new-x''|new;;tenant|''acme''|tenant-x'),
 ('delete_user_group', 'user_group|''acme/g''|name-f required'),
@@ -98,10 +100,10 @@ INSERT INTO t.plain (function, args) VALUES
 ('create_workload_type', 'name|''new-x''|new;;tenant|''acme''|tenant-x'),
 ('delete_workload_type', 'workload_type|''acme/render''|name-f required'),
 ('create_instance_type', 'name|''new-x''|new;;kind|''gpu''|word required;;capacity|''gpu=8,cpu=96''|amount capacity;;machine_unit|''gpu=8''|amount optional'),
-('edit_instance_type', 'instance_type|''g8''|name required;;machine_unit|''gpu=8''|amount optional'),
+('edit_instance_type', 'instance_type|''g8''|name required;;machine_unit|''gpu=8''|amount optional;;name|-|rename optional;;clear|-|word-array'),
 ('add_nodes', 'instance_type|''g8''|name required;;names|''{x1}''|fresh;;tenant|''acme''|tenant-x;;cluster|''c1''|name optional;;pool|-|name-f;;labels|''{}''|json optional;;capacity|-|amount optional'),
 ('add_nodes', 'instance_type|''g8''|name required;;prefix|''x''|word-name;;count|2|int zero;;tenant|''acme''|tenant-x'),
-('remove_nodes', 'names|''{acme/n4}''|names;;force|false|bool optional'),
+('remove_nodes', 'names|''{acme/n4}''|names-n;;force|false|bool optional'),
 ('create_pool', 'name|''new-x''|new;;type|''dedicated''|word required;;instance_type|''g8''|name optional;;quota|''gpu=8''|amount machines optional;;tenant|''acme''|tenant-x;;source|-|name-f optional;;cluster|''c1''|name optional;;kind|''gpu''|word optional;;user_default_quota|''gpu=1''|amount optional;;default_priority|50|int optional;;project_group|''pg''|name optional;;workload_types|''{training}''|wtypes optional;;scheduling_policy|''binpack''|word optional;;queueing|''backfill''|word optional;;description|''d''|text optional;;allow_guarantee|true|bool optional;;frozen|false|bool optional;;pay_as_you_go|false|bool optional'),
 ('create_pool', 'name|''new-x''|new;;type|''exclusive''|word required;;nodes|''{n4}''|names-f;;tenant|''acme''|tenant-x;;faulty_node_rotation|false|bool optional;;idle_time_sharing|false|bool optional'),
 ('edit_pool', 'pool|''acme/p1''|name-f required;;description|''d''|text optional;;workload_types|''{training}''|wtypes optional;;scheduling_policy|''binpack''|word optional;;queueing|''backfill''|word optional;;default_priority|50|int optional;;user_default_quota|''gpu=1''|amount optional;;project_group|''pg''|name optional;;allow_guarantee|true|bool optional;;frozen|false|bool optional;;min_runtime|''1 s''|interval-0 optional;;clear|''{}''|word-array'),
@@ -111,7 +113,7 @@ INSERT INTO t.plain (function, args) VALUES
 ('set_node_health', 'node|''acme/n1''|name-f required;;health|''degraded''|word required;;reason|''r''|text optional'),
 ('grant_pool_admin', 'pool|''acme/p1''|name-f required;;account|''u1''|name-f required'),
 ('revoke_pool_admin', 'pool|''acme/p1''|name-f required;;account|''u1''|name-f required'),
-('selectable_pools', 'workload_type|''training''|name-w required'),
+('selectable_pools', 'workload_type|''acme/training''|name-w required'),
 ('cancel_operation', 'id|OPERATION|id'),
 ('retry_operation', 'id|OPERATION|id'),
 ('authorize', 'pool|''acme/p1''|name-f required;;accounts|''{u2}''|names;;quota|''gpu=1''|amount optional;;instance_type|-|name;;max_priority|50|int optional;;guarantee|true|bool optional'),
@@ -136,6 +138,8 @@ INSERT INTO t.plain (function, args) VALUES
 INSERT INTO t.bad SELECT 'tenant-x', value, states FROM t.bad WHERE kind = 'tenant' AND value <> '''beta''';
 INSERT INTO t.bad SELECT 'name-f', value, states || CASE WHEN value ~ 'foreign' THEN ' ok' ELSE '' END FROM t.bad WHERE kind = 'name';
 INSERT INTO t.bad SELECT 'names-f', value, states FROM t.bad WHERE kind = 'names' AND value <> 'NULL';
+INSERT INTO t.bad SELECT 'rename', value, states FROM t.bad WHERE kind = 'new' AND value <> 'NULL';
+INSERT INTO t.bad SELECT 'names-n', value, states || CASE WHEN value ~ 'beta' THEN ' ok' ELSE '' END FROM t.bad WHERE kind = 'names';
 INSERT INTO t.bad SELECT 'name-w', value, states || CASE WHEN value ~ 'nobody|foreign|''x|0|-1|NaN|o''''clock|a"b|DROP|%s|ACME|acme|beta' THEN ' ok' ELSE '' END
 	FROM t.bad WHERE kind = 'name';
 INSERT INTO t.bad SELECT 'type', value, states || ' RQ001' FROM t.bad WHERE kind = 'name';
