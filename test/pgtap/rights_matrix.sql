@@ -19,25 +19,25 @@ SELECT rpq.create_user_group(name => 'zacme-zhidden-group', tenant => 'zacme') A
 SELECT rpq.add_to_group(user_group => 'zacme/zacme-zhidden-group', accounts => '{zacme-zhidden-zsecret-mate}') AS x \gset
 SELECT rpq.create_project_group(name => 'zacme-project', tenant => 'zacme') AS x \gset
 SELECT rpq.create_workload_type(name => 'zacme-render', tenant => 'zacme') AS x \gset
-SELECT rpq.add_nodes(instance_type => 'g8', names => '{zacme-s1,zacme-s2,zacme-zhidden-n1,zacme-zhidden-n2,zacme-zhidden-n3}', tenant => 'zacme') AS x,
+SELECT rpq.add_nodes(instance_type => 'g8', names => '{zacme-s1,zacme-s2,zacme-zhidden-na,zacme-zhidden-nb,zacme-zhidden-nc}', tenant => 'zacme') AS x,
 	   rpq.add_nodes(instance_type => 'g8', names => '{f1,f2}', tenant => 'beta') AS y \gset
 SELECT rpq.edit_pool(pool => 'zacme/c1-gpu', description => 'zacme shared') AS x \gset
-SELECT rpq.create_pool(name => 'zacme-zhidden-p1', type => 'dedicated', nodes => '{zacme-zhidden-n1,zacme-zhidden-n2}', tenant => 'zacme') AS operation \gset
-SELECT rpq.create_pool(name => 'zacme-zhidden-p2', type => 'dedicated', nodes => '{zacme-zhidden-n3}', tenant => 'zacme') AS x \gset
+SELECT rpq.create_pool(name => 'zacme-zhidden-pa', type => 'dedicated', nodes => '{zacme-zhidden-na,zacme-zhidden-nb}', tenant => 'zacme') AS operation \gset
+SELECT rpq.create_pool(name => 'zacme-zhidden-pb', type => 'dedicated', nodes => '{zacme-zhidden-nc}', tenant => 'zacme') AS x \gset
 SELECT rpq.create_pool(name => 'fp', type => 'dedicated', quota => 'gpu=8', tenant => 'beta') AS x \gset
-SELECT rpq.authorize(pool => 'zacme/zacme-zhidden-p1', accounts => '{zacme-zhidden-member,zacme-zhidden-zsecret-mate}') AS x,
+SELECT rpq.authorize(pool => 'zacme/zacme-zhidden-pa', accounts => '{zacme-zhidden-member,zacme-zhidden-zsecret-mate}') AS x,
 	   rpq.authorize(pool => 'beta/fp', accounts => '{foreign}') AS y \gset
-SELECT rpq.grant_pool_admin(pool => 'zacme/zacme-zhidden-p1', account => 'zacme-zhidden-padm') AS x \gset
-SELECT rpq.cordon_node(node => 'zacme/zacme-zhidden-n2', reason => 'zacme-zhidden reason') AS x \gset
-SELECT rpq.submit(pool => 'zacme/zacme-zhidden-p1', workload_type => 'training', resources => 'gpu=2', name => 'zacme-zhidden-own',
+SELECT rpq.grant_pool_admin(pool => 'zacme/zacme-zhidden-pa', account => 'zacme-zhidden-padm') AS x \gset
+SELECT rpq.cordon_node(node => 'zacme/zacme-zhidden-nb', reason => 'zacme-zhidden reason') AS x \gset
+SELECT rpq.submit(pool => 'zacme/zacme-zhidden-pa', workload_type => 'training', resources => 'gpu=2', name => 'zacme-zhidden-own',
 				  account => 'zacme/zacme-zhidden-member') AS own,
-	   rpq.submit(pool => 'zacme/zacme-zhidden-p1', workload_type => 'training', resources => 'gpu=6', name => 'zacme-zhidden-zsecret-w',
+	   rpq.submit(pool => 'zacme/zacme-zhidden-pa', workload_type => 'training', resources => 'gpu=6', name => 'zacme-zhidden-zsecret-w',
 				  labels => '{"x": "zacme-zhidden-zsecret"}', account => 'zacme/zacme-zhidden-zsecret-mate') AS mates,
 	   rpq.submit(pool => 'beta/fp', workload_type => 'training', resources => 'gpu=2', name => 'fw', account => 'beta/foreign') AS foreign \gset
 SELECT t.pass() AS x \gset
-SELECT rpq.submit(pool => 'zacme/zacme-zhidden-p1', workload_type => 'training', resources => 'gpu=8', name => 'zacme-zhidden-waits',
+SELECT rpq.submit(pool => 'zacme/zacme-zhidden-pa', workload_type => 'training', resources => 'gpu=8', name => 'zacme-zhidden-waits',
 				  account => 'zacme/zacme-zhidden-member') AS waits,
-	   rpq.submit(pool => 'zacme/zacme-zhidden-p1', workload_type => 'training', resources => 'gpu=8', name => 'zacme-zhidden-draft',
+	   rpq.submit(pool => 'zacme/zacme-zhidden-pa', workload_type => 'training', resources => 'gpu=8', name => 'zacme-zhidden-draft',
 				  draft => true, account => 'zacme/zacme-zhidden-member') AS draft \gset
 SELECT t.pass() AS x \gset
 
@@ -75,23 +75,23 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('add_nodes', 'instance_type => ''g8'', names => ''{n1}'', tenant => ''zacme''', 'Y Y D D D D R R D D D D D D D D D'),
 ('remove_nodes', 'names => ''{zacme/zacme-s2}''',              'Y Y R R R R N N R R R D D D D D R'),
 ('create_pool', 'name => ''n1'', type => ''dedicated'', quota => ''gpu=8'', tenant => ''zacme''', 'Y Y Y D D D R R D D D D D D D D D'),
-('edit_pool', 'pool => ''zacme/zacme-zhidden-p1'', frozen => true', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('cordon_node', 'node => ''zacme/zacme-zhidden-n1''',          'Y Y Y Y D N N N N D Y D D D D D D'),
-('uncordon_node', 'node => ''zacme/zacme-zhidden-n2''',        'Y Y Y Y D N N N N D Y D D D D D D'),
-('set_node_health', 'node => ''zacme/zacme-zhidden-n1'', health => ''degraded''', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('grant_pool_admin', 'pool => ''zacme/zacme-zhidden-p1'', account => ''zacme-zhidden-member''', 'Y Y Y ? D N N N N D ? D D D D D D'),
-('revoke_pool_admin', 'pool => ''zacme/zacme-zhidden-p1'', account => ''zacme-zhidden-padm''', 'Y Y Y ? D N N N N D ? D D D D D D'),
+('edit_pool', 'pool => ''zacme/zacme-zhidden-pa'', frozen => true', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('cordon_node', 'node => ''zacme/zacme-zhidden-na''',          'Y Y Y Y D N N N N D Y D D D D D D'),
+('uncordon_node', 'node => ''zacme/zacme-zhidden-nb''',        'Y Y Y Y D N N N N D Y D D D D D D'),
+('set_node_health', 'node => ''zacme/zacme-zhidden-na'', health => ''degraded''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('grant_pool_admin', 'pool => ''zacme/zacme-zhidden-pa'', account => ''zacme-zhidden-member''', 'Y Y Y ? D N N N N D ? D D D D D D'),
+('revoke_pool_admin', 'pool => ''zacme/zacme-zhidden-pa'', account => ''zacme-zhidden-padm''', 'Y Y Y ? D N N N N D ? D D D D D D'),
 ('selectable_pools', 'workload_type => ''training''',          'S S Y Y Y Y Y Y Y Y Y D D D D D Y'),
 ('cancel_operation', 'id => OPERATION',                        'S S S S N N N N N N S D D D D D N'),
 ('retry_operation', 'id => OPERATION',                         'S S S S N N N N N N S D D D D D N'),
-('run_operations', '',                                         'Y Y Y Y D D D D D D Y D D D D D D'),
-('authorize', 'pool => ''zacme/zacme-zhidden-p1'', accounts => ''{zacme-other}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('authorize_list', 'pool => ''zacme/zacme-zhidden-p1'', list => ''zacme-other''', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('update_members', 'pool => ''zacme/zacme-zhidden-p1'', accounts => ''{zacme-zhidden-member}'', quota => ''gpu=1''', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('deauthorize', 'pool => ''zacme/zacme-zhidden-p1'', accounts => ''{zacme-zhidden-member}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
-('export_members_csv', 'pool => ''zacme/zacme-zhidden-p1''',   'Y Y Y Y D N N N N D Y D D D D D D'),
-('member_names', 'pool => ''zacme/zacme-zhidden-p1''',         'Y Y Y Y D N N N N D Y D D D D D D'),
-('submit', 'pool => ''zacme/zacme-zhidden-p1'', workload_type => ''training'', resources => ''gpu=1''', 'S S S S Y N N N N Y S D D D D D Y'),
+('run_operations', '',                                         'Y Y Y Y D D D Y D D Y D D D D D D'),
+('authorize', 'pool => ''zacme/zacme-zhidden-pa'', accounts => ''{zacme-other}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('authorize_list', 'pool => ''zacme/zacme-zhidden-pa'', list => ''zacme-other''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('update_members', 'pool => ''zacme/zacme-zhidden-pa'', accounts => ''{zacme-zhidden-member}'', quota => ''gpu=1''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('deauthorize', 'pool => ''zacme/zacme-zhidden-pa'', accounts => ''{zacme-zhidden-member}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('export_members_csv', 'pool => ''zacme/zacme-zhidden-pa''',   'Y Y Y Y D N N N N D Y D D D D D D'),
+('member_names', 'pool => ''zacme/zacme-zhidden-pa''',         'Y Y Y Y D N N N N D Y D D D D D D'),
+('submit', 'pool => ''zacme/zacme-zhidden-pa'', workload_type => ''training'', resources => ''gpu=1''', 'S S S S Y N N N N Y S D D D D D Y'),
 ('submit', 'pool => ''zacme/c1-gpu'', workload_type => ''training'', resources => ''gpu=1''', 'S S Y Y Y Y N N Y Y Y D D D D D Y'),
 ('submit', 'pool => ''zacme/c1-gpu'', workload_type => ''training'', resources => ''gpu=1'', account => ''zacme/zacme-zhidden-member''', 'Y Y D R Y R N N ? Y ? D D D D D Y'),
 ('enqueue', 'workload => DRAFT',                               'Y Y Y ? Y N N N N Y ? D D D D D Y'),
@@ -104,11 +104,11 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('report_finished', 'workload => OWN, attempt => 1',           'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_checkpoint', 'workload => OWN, attempt => 1',         'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_finished', 'workload => MATES, attempt => 1',         'Y Y ? ? N N N N N N ? D D D D D N'),
-('schedule', 'pool => ''zacme/zacme-zhidden-p1''',             'Y Y Y Y D N N N N D Y D D D D D D'),
-('schedule', 'pool => ''zacme/zacme-zhidden-p1'', dry_run => true', 'Y Y Y Y Y N N N N Y Y D D D D D Y'),
+('schedule', 'pool => ''zacme/zacme-zhidden-pa''',             'Y Y Y Y D N N N N D Y D D D D D D'),
+('schedule', 'pool => ''zacme/zacme-zhidden-pa'', dry_run => true', 'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('explain', 'workload => WAITS',                               'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('explain', 'workload => MATES',                               'Y Y Y Y N N N N N N Y D D D D D N'),
-('node_map', 'pool => ''zacme/zacme-zhidden-p1''',             'Y Y Y Y Y N N N N Y Y D D D D D Y'),
+('node_map', 'pool => ''zacme/zacme-zhidden-pa''',             'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('check_integrity', '',                                        'Y Y ? ? ? ? ? ? ? ? ? ? ? ? ? ? ?'),
 ('adopt_database', '',                                         'S S D D D D D D D D D D D D D D D'),
 ('now', '',                                                    'Y Y Y Y Y Y Y Y Y Y Y ? ? ? ? ? Y'),
@@ -160,8 +160,8 @@ SELECT is(t.stored(), :'stored', 'all of it is undone');
 SELECT is(replace(t.as_caller(c.role, c.account, format('SELECT * FROM rpq.%I(%s)', r.function, r.arguments)), seen, 'NAME'),
 		  replace(t.as_caller(c.role, c.account, format('SELECT * FROM rpq.%I(%s)', r.function, replace(r.arguments, seen, bogus))), bogus, 'NAME'),
 		  format('%s, %s: no difference between %s and %s', c.who, r.function, seen, bogus))
-FROM t.right r JOIN t.caller c ON c.n IN (6, 7, 8, 9), (VALUES ('zacme-zhidden-p1', 'zacme-zhidden-p9'), ('zacme-zhidden-n1', 'zacme-zhidden-n9'),
-	('zacme/', 'nix/'), ('zacme-other', 'zacme-9'), ('zacme-zhidden-group', 'zacme-zhidden-9'), ('zacme-project', 'zacme-9'), ('zacme-render', 'zacme-9')) v (seen, bogus)
+FROM t.right r JOIN t.caller c ON c.n IN (6, 7, 8, 9), (VALUES ('zacme-zhidden-pa', 'zacme-zhidden-px'), ('zacme-zhidden-na', 'zacme-zhidden-nx'),
+	('zacme/', 'nix/'), ('zacme-other', 'zacme-none'), ('zacme-zhidden-group', 'zacme-zhidden-none'), ('zacme-project', 'zacme-none'), ('zacme-render', 'zacme-none')) v (seen, bogus)
 WHERE r.arguments ~ seen AND r.function IN (SELECT function FROM t.public_function)
 	AND (string_to_array(r.allowed, ' '))[c.n] = 'N'
 ORDER BY r.n, c.n;
@@ -201,7 +201,7 @@ SELECT is(t.rows_as(c.role, c.account, v.name, 'zhidden'), '0', c.who || ': ' ||
 FROM t.view v, t.caller c WHERE c.n = 6 ORDER BY v.name, c.n;
 SELECT is(t.rows_as(c.role, c.account, v.name, 'zsecret'), '0', c.who || ': ' || v.name || ' shows nothing of another member')
 FROM t.view v, t.caller c WHERE c.n IN (5, 9, 10, 17) ORDER BY v.name, c.n;
-SELECT is(t.rows_as(c.role, c.account, v.name, 'hidden-p2'), '0', c.who || ': ' || v.name || ' shows nothing of the pool next to its own')
+SELECT is(t.rows_as(c.role, c.account, v.name, 'hidden-pb'), '0', c.who || ': ' || v.name || ' shows nothing of the pool next to its own')
 FROM t.view v, t.caller c WHERE c.n IN (4, 5) ORDER BY v.name, c.n;
 
 -- Who sees how many.                                          s o O P m t f F g G A
