@@ -34,7 +34,7 @@ CREATE FUNCTION rt.submission() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN format('SELECT rpq.submit(pool => %L, workload_type => %L, resources => %L, replicas => %s, priority => %s, account => %L, draft => %s, on_node_loss => %L, request_id => %s)',
 		rt.pick('{p1,p2,c1-gpu}'), rt.pick('{training,inference,develop}'), 'gpu=' || rt.pick('{1,1,2,2,4,8,0.5,1/4,1/7}') || rt.pick('{"",",cpu=8"}'),
-		rt.pick('{1,1,1,1,2,3,4}'), rt.pick('{10,50,50,50,90}'), rt.pick('{u1,u2,u3,u4,u5}'), random() < 0.05, rt.pick('{requeue,fail}'),
+		rt.pick('{1,1,1,1,2,3,4}'), rt.pick('{10,50,50,50,90}'), rt.pick('{u1,u2,u3,u4,u5}'), (random() < 0.05)::text, rt.pick('{requeue,fail}'),
 		CASE WHEN random() < 0.1 THEN quote_literal('r' || floor(random() * 20)) ELSE 'NULL' END);
 END $$;
 
@@ -50,7 +50,7 @@ BEGIN
 		WHEN random() < 0.2 THEN format('SELECT rpq.report_started(workload => %s)', w)
 		WHEN random() < 0.1 THEN format('SELECT rpq.report_checkpoint(workload => %s, detail => ''x'')', w)
 		WHEN random() < 0.3 THEN format('SELECT rpq.edit_workload(workload => %s, priority => %s)', w, rt.pick('{0,50,100}'))
-		WHEN random() < 0.6 THEN format('SELECT rpq.enqueue(workload => %s, pool => %s)', w, rt.pick('{NULL,''p1'',''p2''}'))
+		WHEN random() < 0.6 THEN format('SELECT rpq.enqueue(workload => %s, pool => %s)', w, rt.pick('{"NULL",''p1'',''p2''}'))
 		WHEN random() < 0.5 THEN format('SELECT count(*) FROM rpq.explain(workload => %s)', w)
 		ELSE format('SELECT rpq.delete_workload(workload => %s)', w) END;
 END $$;
@@ -62,16 +62,16 @@ DECLARE
 	n text := rt.pick('{n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12,m1,m2,m3,m4}');
 BEGIN
 	RETURN CASE
-		WHEN random() < 0.6 THEN format('SELECT count(*) FROM rpq.schedule(pool => %s)', rt.pick('{NULL,NULL,''p1'',''p2'',''c1-gpu''}'))
+		WHEN random() < 0.6 THEN format('SELECT count(*) FROM rpq.schedule(pool => %s)', rt.pick('{"NULL","NULL",''p1'',''p2'',''c1-gpu''}'))
 		WHEN random() < 0.1 THEN format('SELECT count(*) FROM rpq.schedule(pool => %L, dry_run => true)', p)
-		WHEN random() < 0.2 THEN format('SELECT rpq.edit_pool(pool => %L, frozen => %s)', p, random() < 0.4)
+		WHEN random() < 0.2 THEN format('SELECT rpq.edit_pool(pool => %L, frozen => %s)', p, (random() < 0.2)::text)
 		WHEN random() < 0.2 THEN format('SELECT rpq.edit_pool(pool => %L, workload_types => %s, clear => %s)', p, 'NULL', '''{workload_types}''')
 		WHEN random() < 0.2 THEN format('SELECT rpq.edit_pool(pool => %L, workload_types => ''{training,develop}'')', p)
 		WHEN random() < 0.2 THEN format('SELECT rpq.authorize(pool => %L, accounts => %L)', p, ARRAY[a])
 		WHEN random() < 0.3 THEN format('SELECT rpq.authorize(pool => %L, accounts => %L, quota => %L, max_priority => %s)', p, ARRAY[a],
 										rt.pick('{"",gpu=4,gpu=8,gpu=16,gpu=0}'), rt.pick('{50,90,100}'))
 		WHEN random() < 0.3 THEN format('SELECT rpq.update_members(pool => %L, accounts => %L, config_mode => ''default'')', p, ARRAY[a])
-		WHEN random() < 0.4 THEN format('SELECT rpq.deauthorize(pool => %L, accounts => %L, stop => %s)', p, ARRAY[a], random() < 0.3)
+		WHEN random() < 0.4 THEN format('SELECT rpq.deauthorize(pool => %L, accounts => %L, stop => %s)', p, ARRAY[a], (random() < 0.3)::text)
 		WHEN random() < 0.3 THEN format('SELECT rpq.cordon_node(node => %L)', n)
 		WHEN random() < 0.6 THEN format('SELECT rpq.uncordon_node(node => %L)', n)
 		ELSE format('SELECT rpq.set_node_health(node => %L, health => %L)', n, rt.pick('{healthy,healthy,degraded,unhealthy}')) END;
@@ -121,7 +121,8 @@ BEGIN
 				broken := true;
 				EXIT;
 			ELSIF answer.state !~ '^(00000|XT000|RQ00[1-8]|42704)$'
-				AND NOT (answer.state = '22023' AND command ~ 'request_id => ''') THEN
+				AND NOT (answer.state = '22023' AND command ~ 'request_id => ''')
+				AND NOT (answer.state = '0A000' AND command ~ 'unhealthy') THEN
 				faults := faults || command || answer.state || answer.message;
 			END IF;
 		END LOOP;

@@ -32,7 +32,7 @@ SELECT t.pass() AS x \gset
 SELECT is(t.member_used('c1-gpu', 'u1'), 2::numeric, '(a) to (c): member.used 2');
 SELECT is(t.used('c1-gpu'), 2::numeric, '(a) to (c): pool.used 2');
 SELECT is((SELECT count(*) FROM rpq.workloads), 1::bigint, 'live work rows 1');
-SELECT is((SELECT count(*) FROM rpq.operation_history), :history, 'no history row');
+SELECT is((SELECT count(*) FROM rpq.operation_history), :history::bigint, 'no history row');
 SELECT is((SELECT count(*) FROM rpq.pods), 1::bigint, 'nothing else was started');
 SELECT is((SELECT count(*) FROM rpq.ledger), 1::bigint, 'one entry of usage');
 

@@ -60,7 +60,7 @@ SELECT is(t.quotas(), 'u1 custom gpu=8, u2 default unlimited, u3 custom gpu=0, u
 		  'without a default there is no limit, and adding again keeps the modes');
 SELECT t.rows_of('member') AS members \gset
 SELECT rpq.authorize(pool => 'c1-gpu', accounts => '{u1,u2}', max_priority => 60) AS x \gset
-SELECT is(t.rows_of('member'), :members, 'the same again leaves no row');
+SELECT is(t.rows_of('member'), :members::bigint, 'the same again leaves no row');
 
 -- For one instance type, both must hold.
 SELECT rpq.update_members(pool => 'c1-gpu', accounts => '{u4}', quota => 'gpu=1', instance_type => 'g8') AS x \gset
