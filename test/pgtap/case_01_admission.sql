@@ -3,7 +3,7 @@
 SELECT * FROM no_plan();
 CALL t.found();
 SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1}') AS x \gset
-SELECT is(:'x', '{n1}', 'add_nodes names the node');
+SELECT is(:'x'::text, '{n1}', 'add_nodes names the node');
 SELECT is((SELECT string_agg(name || ' ' || type || ' ' || kind, ';') FROM rpq.pools), 'c1-gpu shared gpu',
 		  'the shared pool comes into being with its first node');
 SELECT rpq.authorize(pool => 'c1-gpu', accounts => '{u1}', quota => 'gpu=8') AS x \gset
@@ -37,7 +37,7 @@ SELECT is(t.census('c1-gpu'), '3/18', 'of twenty 2 are admitted, 18 not');
 SELECT is(t.used('c1-gpu'), 8::numeric, 'used 8');
 SELECT is((SELECT string_agg(name, ',' ORDER BY name) FROM rpq.workloads WHERE status = 'starting'), 'w0,x1,x2',
 		  'the earliest two');
-SELECT is((SELECT t.gpu(sum(resources)) FROM rpq.ledger), 8::numeric, 'the ledger adds up');
+SELECT is((SELECT t.gpu(rpq.sum(resources)) FROM rpq.ledger), 8::numeric, 'the ledger adds up');
 
 -- Without a personal quota the pool's total is the bound.
 SELECT rpq.update_members(pool => 'c1-gpu', accounts => '{u1}', quota => '') AS x \gset

@@ -4,7 +4,7 @@ SELECT * FROM no_plan();
 CALL t.found();
 SELECT rpq.create_instance_type(name => 'b8', kind => 'gpu', capacity => 'gpu=8,cpu=64') AS x \gset
 SELECT rpq.add_nodes(instance_type => 'g8', prefix => 'a', count => 5) AS x \gset
-SELECT is(:'x', '{a1,a2,a3,a4,a5}', 'names by prefix and number');
+SELECT is(:'x'::text, '{a1,a2,a3,a4,a5}', 'names by prefix and number');
 SELECT rpq.add_nodes(instance_type => 'b8', prefix => 'b', count => 2) AS x \gset
 SELECT rpq.create_pool(name => 'pA', type => 'dedicated', instance_type => 'g8', quota => 'gpu=40') AS x \gset
 SELECT rpq.create_pool(name => 'pB', type => 'dedicated', instance_type => 'b8', quota => 'gpu=16') AS x \gset

@@ -15,7 +15,11 @@ SELECT is(t.status(:w2) || ' ' || t.reason_code(:w2), 'queued pool_frozen', 'w2 
 SELECT is(t.used('c1-gpu'), 0::numeric, 'used 0');
 SELECT is((SELECT bool_or(check_name = 'pool_frozen' AND NOT passed) FROM rpq.explain(workload => :w2)), true, 'explain says so');
 SELECT throws_ok($$SELECT t.submit('c1-gpu', '1', 'u1', 'w3')$$, 'RQ001', NULL, 'w3 is refused');
-SELECT is((SELECT selectable || ' ' || reason_code FROM rpq.selectable_pools(workload_type => 'training')), 'false pool_frozen',
+BEGIN;
+SET LOCAL rpq.account = 'u1';
+SELECT selectable || ' ' || reason_code AS answer FROM rpq.selectable_pools(workload_type => 'training') \gset
+COMMIT;
+SELECT is(:'answer'::text, 'false pool_frozen',
 		  'the pool is not selectable');
 SELECT is((SELECT count(*) FROM rpq.schedule(pool => 'c1-gpu', dry_run => true) WHERE decision = 'admitted'), 0::bigint,
 		  'a dry run admits nothing either');
@@ -38,7 +42,7 @@ SELECT rpq.edit_pool(pool => 'c1-gpu', frozen => true) AS x \gset
 SELECT t.pass() AS x \gset
 SELECT t.status(:w4) AS inside \gset
 ROLLBACK;
-SELECT is(:'inside', 'queued', 'frozen within the transaction');
+SELECT is(:'inside'::text, 'queued', 'frozen within the transaction');
 SELECT t.pass() AS x \gset
 SELECT is(t.status(:w4), 'running', 'and not after its ROLLBACK');
 

@@ -77,7 +77,7 @@ do_script > "$race_out/end" <<-END
 END
 is "$(errors "$race_out/end")" '' 'all work is stopped'
 is "$(ask "SELECT sum(t.gpu(used)) || ' ' || (SELECT count(*) FROM rpq.pods) FROM rpq.pools")" '0 0' 'nothing is used, no pod is left'
-is "$(ask "SELECT t.gpu(sum(resources)) FROM rpq.ledger")" 0 'the ledger adds up to nothing'
+is "$(ask "SELECT t.gpu(rpq.sum(resources)) FROM rpq.ledger")" 0 'the ledger adds up to nothing'
 is "$(ask "SELECT count(*) FROM (SELECT workload_id, attempt FROM rpq.workload_events
 	WHERE event IN ('succeeded', 'failed', 'stopped', 'preempted', 'requeued', 'lost', 'moved') AND attempt > 0 GROUP BY 1, 2 HAVING count(*) > 1) x")" 0 \
 	'exactly one end event an attempt'
