@@ -212,7 +212,7 @@ FROM (VALUES
 	('nodes',           '7 7 5 4 4 2 2 2 2 4 4'),
 	('members',         '3 3 2 2 1 0 1 1 0 1 2'),
 	('workloads',       '5 5 4 4 3 0 1 1 0 3 4'),
-	('workload_history', '5 5 4 4 3 0 1 1 0 3 4'),
+	('workload_history', '4 4 3 3 2 0 1 1 0 2 3'),
 	('pods',            '3 3 2 2 1 0 1 1 0 1 2'),
 	('node_pods',       '3 3 2 2 1 0 1 1 0 1 2'),
 	('ledger',          '3 3 2 2 1 0 1 1 0 1 2'),

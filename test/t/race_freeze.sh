@@ -3,7 +3,7 @@
 . "$RPQ_ROOT/test/lib/tap.sh"
 . "$RPQ_ROOT/test/lib/race.sh"
 make_template || { ok 1 'set up'; done_testing; }
-fresh freeze
+fresh frozen
 do_script > /dev/null <<-END
 	CALL t.found();
 	SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1}');
@@ -49,7 +49,7 @@ for level in 'READ COMMITTED' 'REPEATABLE READ'; do
 done
 
 # At the same moment, over and over.
-rounds=20 late=0 started=0
+rounds=12 late=0 started=0
 [ "$RPQ_LONG" = 1 ] && rounds=200
 for round in $(seq $rounds); do
 	start_over
