@@ -2,6 +2,8 @@
 # shellcheck shell=bash disable=SC2034
 race_out=$(mktemp -d)
 trap 'rm -rf "$race_out"' EXIT
+# Operations are carried out by the call, in all sessions.
+export PGOPTIONS="-c rpq.synchronous_operations=on"
 
 # A database with rpq and the helpers of cases.sql, as template.  No call has stored anything there, so that copies of it
 # are no copies of anybody's data.
