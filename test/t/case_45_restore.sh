@@ -95,10 +95,10 @@ compare restored
 still restored
 works restored
 
-# The custom format, restored in parallel; data and shape in two steps.
+# The custom format, in one transaction.
 pg_dump -Fc -d source -f "$race_out/dump" && psql -Xq -d postgres -c 'CREATE DATABASE custom TEMPLATE template0'
-pg_restore -e -j 2 -d custom "$race_out/dump" 2> "$race_out/restore.err"
-is "$? $(cat "$race_out/restore.err")" '0 ' 'pg_restore -j 2: 0 and no word'
+pg_restore -e -1 -d custom "$race_out/dump" 2> "$race_out/restore.err"
+is "$? $(cat "$race_out/restore.err")" '0 ' 'pg_restore: 0 and no word'
 db=custom
 compare 'pg_restore'
 
