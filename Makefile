@@ -25,7 +25,7 @@ SHAPE = \
 RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes pool_checks pools \
 	members member_lists workloads cycle policies placement operations usage autoscaling worker integrity views_base \
 	views_members views_pools views_nodes views_workloads views_events views_directory views_policies node_map \
-	writable grants
+	writable views_comments grants
 RERUNNABLE = $(foreach name,$(RERUNNABLE_ORDER),$(wildcard sql/api/$(name).sql))
 
 forgotten := $(filter-out $(SHAPE) $(RERUNNABLE),$(wildcard sql/store/*.sql sql/api/*.sql))

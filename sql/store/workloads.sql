@@ -1,7 +1,8 @@
 -- Workloads, the ledger, and what only the holder of a turn writes.
 
--- A client's own row.  Written by submit, enqueue, edit, stop, the reports (its owner's session) and by the cycle, which
--- takes it with SKIP LOCKED.  No foreign key: rows that many share would cost submit a quarter and a multixact each.
+-- A client's own row.  Written by submit, enqueue, edit, stop, the reports (its owner's session) and by the cycle,
+-- which takes it with SKIP LOCKED.  No foreign key: rows that many share would cost submit a quarter and a multixact
+-- each.
 CREATE TABLE rpq_store.workload (
 	workload_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	tenant_id bigint NOT NULL,
@@ -46,7 +47,8 @@ CREATE UNIQUE INDEX workload_request ON rpq_store.workload (account_id, request_
 CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_at, workload_id)
 	WHERE status = 'queued';
 CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE ended_at IS NULL;
-CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline) WHERE deadline IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
+	WHERE deadline IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
 
 -- Ledger, inbox, feed and workload_events in one: append-only, never updated or flagged.
@@ -78,8 +80,8 @@ CREATE INDEX entry_workload ON rpq_store.entry (workload_id);
 CREATE INDEX entry_at ON rpq_store.entry USING brin (at);
 
 -- The lock and the cursor of a scope.  Whoever decides about the scope holds this row (FOR NO KEY UPDATE, in id order)
--- and changes it.  An entry is counted in lane, usage and node_load when its transaction is visible in seen, or is own_xid
--- and entry_id <= own_entry.
+-- and changes it.  An entry is counted in lane, usage and node_load when its transaction is visible in seen, or is
+-- own_xid and entry_id <= own_entry.
 CREATE TABLE rpq_store.turn (
 	scope_id bigint PRIMARY KEY,
 	seen pg_snapshot NOT NULL,
@@ -90,8 +92,8 @@ CREATE TABLE rpq_store.turn (
 	last_at timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
 
--- Queued workloads of one shape.  head is a lower bound of (submitted_at, workload_id): a read of the queue index starts
--- there, past the dead entries that an old snapshot keeps at the lane's head.
+-- Queued workloads of one shape.  head is a lower bound of (submitted_at, workload_id): a read of the queue index
+-- starts there, past the dead entries that an old snapshot keeps at the lane's head.
 CREATE TABLE rpq_store.lane (
 	scope_id bigint NOT NULL,
 	shape bigint NOT NULL,
@@ -195,3 +197,140 @@ COMMENT ON COLUMN rpq.schedule_decision.pool IS 'the pool that it was admitted i
 COMMENT ON COLUMN rpq.schedule_decision.nodes IS 'names of its nodes, one for each replica';
 COMMENT ON COLUMN rpq.schedule_decision.reason_code IS 'why it waits, as a code';
 COMMENT ON COLUMN rpq.schedule_decision.reason IS 'why it waits, as a sentence with figures';
+
+COMMENT ON TABLE rpq_store.workload IS 'workloads, live and ended: a client''s own rows';
+COMMENT ON COLUMN rpq_store.workload.workload_id IS 'id';
+COMMENT ON COLUMN rpq_store.workload.tenant_id IS 'tenant of the account';
+COMMENT ON COLUMN rpq_store.workload.scope_id IS 'pool or queue that it waits in, or waited in';
+COMMENT ON COLUMN rpq_store.workload.account_id IS 'account that submitted it';
+COMMENT ON COLUMN rpq_store.workload.shape IS
+	'hash of what makes work alike (account, size, priority, flags): with scope_id the key of its lane';
+COMMENT ON COLUMN rpq_store.workload.submitted_at IS 'first entry into a queue; kept through preemption and loss';
+COMMENT ON COLUMN rpq_store.workload.created_at IS 'when the row was made';
+COMMENT ON COLUMN rpq_store.workload.replicas IS 'number of pods, placed all or none';
+COMMENT ON COLUMN rpq_store.workload.attempt IS 'number of its admissions so far, plus one for each pod move';
+COMMENT ON COLUMN rpq_store.workload.preemptions IS 'how often it was preempted';
+COMMENT ON COLUMN rpq_store.workload.priority IS '0 to 100, larger is more urgent';
+COMMENT ON COLUMN rpq_store.workload.guarantee IS 'never preempted';
+COMMENT ON COLUMN rpq_store.workload.checkpointable IS 'can go on from a checkpoint';
+COMMENT ON COLUMN rpq_store.workload.hidden IS 'deleted by its owner: left out of lists until retention removes it';
+COMMENT ON COLUMN rpq_store.workload.status IS 'draft, queued, starting, running, succeeded, failed or stopped';
+COMMENT ON COLUMN rpq_store.workload.workload_type IS 'name of the workload type';
+COMMENT ON COLUMN rpq_store.workload.resources IS 'of one replica';
+COMMENT ON COLUMN rpq_store.workload.instance_types IS 'instance types that it allows; NULL: any';
+COMMENT ON COLUMN rpq_store.workload.name IS 'name; need not be unique';
+COMMENT ON COLUMN rpq_store.workload.on_node_loss IS 'requeue or fail';
+COMMENT ON COLUMN rpq_store.workload.max_runtime IS 'stopped after so long; NULL: no limit';
+COMMENT ON COLUMN rpq_store.workload.not_before IS 'not admitted before';
+COMMENT ON COLUMN rpq_store.workload.pool_id IS 'pool that the present or last attempt was admitted in; NULL: none';
+COMMENT ON COLUMN rpq_store.workload.type_id IS 'instance type of its nodes';
+COMMENT ON COLUMN rpq_store.workload.policy_id IS 'policy that it is charged to';
+COMMENT ON COLUMN rpq_store.workload.nodes IS 'names of its nodes, one a replica';
+COMMENT ON COLUMN rpq_store.workload.started_at IS 'latest admission';
+COMMENT ON COLUMN rpq_store.workload.deadline IS 'started_at + max_runtime';
+COMMENT ON COLUMN rpq_store.workload.running_at IS 'when the attempt was reported as running';
+COMMENT ON COLUMN rpq_store.workload.ended_at IS 'end; NULL: live or a draft';
+COMMENT ON COLUMN rpq_store.workload.cause IS 'why it ended, or was put back';
+COMMENT ON COLUMN rpq_store.workload.detail IS 'the same as a sentence';
+COMMENT ON COLUMN rpq_store.workload.checkpoint IS 'what report_checkpoint said last';
+COMMENT ON COLUMN rpq_store.workload.checkpoint_at IS 'when it did';
+COMMENT ON COLUMN rpq_store.workload.request_id IS 'the client''s own id of the submission';
+COMMENT ON COLUMN rpq_store.workload.request_digest IS
+	'digest of the submission''s content, to tell a repeat from another one under the same request_id';
+COMMENT ON COLUMN rpq_store.workload.labels IS 'labels';
+COMMENT ON COLUMN rpq_store.workload.spec IS 'what the executor is to run';
+COMMENT ON TABLE rpq_store.entry IS 'the ledger: what happened to workloads, append-only; also the inbox of cycles';
+COMMENT ON COLUMN rpq_store.entry.entry_id IS 'id; not the order of commits';
+COMMENT ON COLUMN rpq_store.entry.scope_id IS 'pool or queue whose turn counts it';
+COMMENT ON COLUMN rpq_store.entry.xid IS 'transaction that wrote it';
+COMMENT ON COLUMN rpq_store.entry.at IS 'when, by rpq''s clock';
+COMMENT ON COLUMN rpq_store.entry.workload_id IS 'workload; 0 in a carry entry';
+COMMENT ON COLUMN rpq_store.entry.shape IS 'lane of the workload, with scope_id';
+COMMENT ON COLUMN rpq_store.entry.submitted_at IS 'of the workload, for the head of its lane';
+COMMENT ON COLUMN rpq_store.entry.account_id IS 'account that it is charged to';
+COMMENT ON COLUMN rpq_store.entry.policy_id IS 'policy that it is charged to; NULL: a direct submission';
+COMMENT ON COLUMN rpq_store.entry.pool_id IS 'pool whose usage it changes';
+COMMENT ON COLUMN rpq_store.entry.type_id IS 'instance type of the nodes';
+COMMENT ON COLUMN rpq_store.entry.attempt IS 'attempt that it belongs to';
+COMMENT ON COLUMN rpq_store.entry.waiting IS 'what it adds to the length of the lane';
+COMMENT ON COLUMN rpq_store.entry.kind IS
+	'enqueue, withdraw, edit, admit, start, release, move, late_report, carry or draft';
+COMMENT ON COLUMN rpq_store.entry.status IS 'status of the workload after it';
+COMMENT ON COLUMN rpq_store.entry.actor IS 'who caused it';
+COMMENT ON COLUMN rpq_store.entry.cause IS 'cause, one word';
+COMMENT ON COLUMN rpq_store.entry.detail IS 'cause, as a sentence';
+COMMENT ON COLUMN rpq_store.entry.resources IS 'what it adds to usage, signed; NULL: nothing';
+COMMENT ON TABLE rpq_store.turn IS 'the lock and the cursor of a scope';
+COMMENT ON COLUMN rpq_store.turn.scope_id IS 'pool or queue';
+COMMENT ON COLUMN rpq_store.turn.seen IS 'snapshot up to which the scope''s entries are counted';
+COMMENT ON COLUMN rpq_store.turn.own_xid IS 'transaction that counted last';
+COMMENT ON COLUMN rpq_store.turn.own_entry IS 'its entries up to this id are counted';
+COMMENT ON COLUMN rpq_store.turn.cycle IS 'number of cycles';
+COMMENT ON COLUMN rpq_store.turn.room_epoch IS
+	'grows when room may have been freed: a lane blocked at a lower one is tried again';
+COMMENT ON COLUMN rpq_store.turn.last_at IS 'latest time written in the scope: entries never run backwards';
+COMMENT ON TABLE rpq_store.lane IS 'queued workloads of one shape';
+COMMENT ON COLUMN rpq_store.lane.scope_id IS 'pool or queue';
+COMMENT ON COLUMN rpq_store.lane.shape IS 'hash of the columns from account_id to not_before';
+COMMENT ON COLUMN rpq_store.lane.waiting IS 'number of workloads';
+COMMENT ON COLUMN rpq_store.lane.head_at IS 'with head_id a lower bound of (submitted_at, workload_id)';
+COMMENT ON COLUMN rpq_store.lane.head_id IS 'with head_at a lower bound of (submitted_at, workload_id)';
+COMMENT ON COLUMN rpq_store.lane.blocked_at_epoch IS
+	'room_epoch at which it was last blocked by room; 0: it was not';
+COMMENT ON COLUMN rpq_store.lane.considered IS 'a cycle has tried it since it came to be';
+COMMENT ON COLUMN rpq_store.lane.account_id IS 'account';
+COMMENT ON COLUMN rpq_store.lane.priority IS 'priority';
+COMMENT ON COLUMN rpq_store.lane.guarantee IS 'never preempted';
+COMMENT ON COLUMN rpq_store.lane.checkpointable IS 'can go on from a checkpoint';
+COMMENT ON COLUMN rpq_store.lane.replicas IS 'pods of each workload';
+COMMENT ON COLUMN rpq_store.lane.workload_type IS 'workload type';
+COMMENT ON COLUMN rpq_store.lane.resources IS 'of one replica';
+COMMENT ON COLUMN rpq_store.lane.instance_types IS 'instance types that it allows; NULL: any';
+COMMENT ON COLUMN rpq_store.lane.max_runtime IS 'limit of the run time; NULL: none';
+COMMENT ON COLUMN rpq_store.lane.not_before IS 'not admitted before';
+COMMENT ON COLUMN rpq_store.lane.reason_code IS 'why it waits, after the last cycle that tried it';
+COMMENT ON COLUMN rpq_store.lane.reason IS 'the same as a sentence with figures';
+COMMENT ON COLUMN rpq_store.lane.detail IS 'the figures';
+COMMENT ON TABLE rpq_store.usage IS
+	'what placed workloads hold, as counted: its sums are the figures of pools, members, policies and instance '
+	'types';
+COMMENT ON COLUMN rpq_store.usage.pool_id IS 'pool';
+COMMENT ON COLUMN rpq_store.usage.type_id IS 'instance type';
+COMMENT ON COLUMN rpq_store.usage.account_id IS 'account';
+COMMENT ON COLUMN rpq_store.usage.policy_id IS 'policy; 0: a direct submission';
+COMMENT ON COLUMN rpq_store.usage.amount IS 'what they hold';
+COMMENT ON TABLE rpq_store.node_load IS 'what pods take of each node, as counted';
+COMMENT ON COLUMN rpq_store.node_load.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.node_load.pool_id IS 'pool that has the node';
+COMMENT ON COLUMN rpq_store.node_load.used IS 'what its pods take';
+COMMENT ON COLUMN rpq_store.node_load.parts IS 'what is taken of each device, in thousandths times 21';
+COMMENT ON COLUMN rpq_store.node_load.pods IS 'number of pods';
+COMMENT ON TABLE rpq_store.pod IS 'placed pods';
+COMMENT ON COLUMN rpq_store.pod.pod_id IS 'id, new at each placement';
+COMMENT ON COLUMN rpq_store.pod.workload_id IS 'workload';
+COMMENT ON COLUMN rpq_store.pod.attempt IS 'attempt';
+COMMENT ON COLUMN rpq_store.pod.replica IS 'number of the replica, from 0';
+COMMENT ON COLUMN rpq_store.pod.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.pod.devices IS 'devices that it has, or has a part of, from 0';
+COMMENT ON TABLE rpq_store.hold IS 'room of a node that is kept for what is to come';
+COMMENT ON COLUMN rpq_store.hold.hold_id IS 'id';
+COMMENT ON COLUMN rpq_store.hold.scope_id IS 'pool whose turn writes it';
+COMMENT ON COLUMN rpq_store.hold.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.hold.workload_id IS 'workload that it is kept for';
+COMMENT ON COLUMN rpq_store.hold.attempt IS 'attempt that it is kept for';
+COMMENT ON COLUMN rpq_store.hold.replica IS 'replica that it is kept for';
+COMMENT ON COLUMN rpq_store.hold.resources IS 'what is kept';
+COMMENT ON COLUMN rpq_store.hold.devices IS 'devices that are kept';
+COMMENT ON COLUMN rpq_store.hold.purpose IS 'what for';
+COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
+COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
+COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
+COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
+COMMENT ON COLUMN rpq_store.node_seen.reported IS 'capacity that was reported';
+COMMENT ON TABLE rpq_store.pod_report IS 'what executors reported of pods';
+COMMENT ON COLUMN rpq_store.pod_report.pod_id IS 'pod';
+COMMENT ON COLUMN rpq_store.pod_report.state IS 'state reported';
+COMMENT ON COLUMN rpq_store.pod_report.outcome IS 'succeeded, failed or stopped, when it has ended';
+COMMENT ON COLUMN rpq_store.pod_report.detail IS 'detail of the end';
+COMMENT ON COLUMN rpq_store.pod_report.at IS 'when it was reported';
