@@ -16,20 +16,22 @@ typedef struct Options
 	bool		exact_heads;
 	bool		large_gangs;
 	bool		cut;
+	bool		ties;			/* nodes and requests so alike that the name decides again and again */
 } Options;
 
 static inline void
-draw_nodes(World *world)
+draw_nodes(World *world, Options options)
 {
 	int			n = 1 + below(MAX_NODES);
-	int			gpus = below(3) == 0 ? 2 : 8;
+	int			gpus = below(3) == 0 || options.ties ? 2 : 8;
 
 	for (int i = 0; i < n; i++)
 	{
 		int			pool = below(world->npools);
 		int			slot = below(world->pools[pool].ntypes);
 		PoolNode   *node = add_node(world, psprintf("n%03d", i), pool, world->pools[pool].types[slot].type,
-									below(5) == 0 ? below(9) : gpus, 16 * (1 + below(4)), 64);
+									below(5) == 0 && !options.ties ? below(9) : gpus,
+									options.ties ? 64 : 16 * (1 + below(4)), 64);
 
 		if (below(6) == 0)
 		{
@@ -39,13 +41,13 @@ draw_nodes(World *world)
 		for (int d = 0; d < node->ndevices; d++)
 			if (below(3) == 0)
 			{
-				int64		part = below(2) ? RPQ_UNIT : below(10) * 100 * MILLI;
+				int64		part = below(2) ? RPQ_UNIT : (options.ties ? 5 : below(10)) * 100 * MILLI;
 
 				node->device_free[d] -= part;
 				node->free[0] -= part;
 				world->pools[pool].total->used[0] += part;
 			}
-		if (below(3) == 0)
+		if (below(3) == 0 && !options.ties)
 			node->free[1] -= below(20) * RPQ_UNIT;
 	}
 }
@@ -82,7 +84,13 @@ draw_lane(World *world, UsageLimit **limits, int nlimits, Options options)
 
 	if (lane->request[0] == 0 && lane->request[1] == 0)
 		lane->request[1] = RPQ_UNIT;
-	if (below(4) == 0)
+	if (options.ties)
+	{
+		lane->request[0] = (1 + below(2)) * RPQ_UNIT / 2;
+		lane->request[1] = 0;
+		lane->request[2] = below(2) * RPQ_UNIT;
+	}
+	else if (below(4) == 0)
 		lane->request[2] = below(20) * RPQ_UNIT;
 	if (below(3) == 0)
 		lane->replicas = 1 + below(options.large_gangs ? 40 : 5);
@@ -146,7 +154,7 @@ draw_world(uint64 number, Options options)
 		if (below(15) == 0)
 			world->pools[pool].closed = below(2) ? REASON_POOL_FROZEN : REASON_POOL_NOT_READY;
 	}
-	draw_nodes(world);
+	draw_nodes(world, options);
 	limits = draw_limits(world, &nlimits);
 	for (n = below(MAX_LANES + 1); n > 0; n--)
 		draw_lane(world, limits, nlimits, options);

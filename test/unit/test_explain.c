@@ -270,7 +270,7 @@ test_random(int first, int n)
 	int			inexact = 0;
 	int			unexplained = 0;
 	int			lifted = 0;
-	Options		options = {true, false, false};
+	Options		options = {.exact_heads = true};
 
 	for (int i = first; i < first + n; i++)
 	{
@@ -316,7 +316,7 @@ static void
 test_placement(int first, int n)
 {
 	int			wrong = 0;
-	Options		options = {true, true, false};
+	Options		options = {.exact_heads = true, .large_gangs = true};
 
 	for (int i = first; i < first + n; i++)
 	{

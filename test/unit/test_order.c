@@ -156,8 +156,8 @@ test_shuffled(int first, int n)
 
 	for (int i = first; i < first + n; i++)
 	{
-		World	   *straight = draw_world(i, (Options) {false, true, false});
-		World	   *shuffled = draw_world(i, (Options) {false, true, false});
+		World	   *straight = draw_world(i, (Options) {.large_gangs = true});
+		World	   *shuffled = draw_world(i, (Options) {.large_gangs = true});
 		CyclePlan  *a;
 		CyclePlan  *b;
 
@@ -197,8 +197,8 @@ test_pieces(int first, int n)
 
 	for (int i = first; i < first + n; i++)
 	{
-		World	   *whole = draw_world(i, (Options) {true, false, false});
-		World	   *pieces = draw_world(i, (Options) {true, false, false});
+		World	   *whole = draw_world(i, (Options) {.exact_heads = true});
+		World	   *pieces = draw_world(i, (Options) {.exact_heads = true});
 		CyclePlan  *plan = plan_world(whole);
 		int			done = 0;
 		bool		more = true;
@@ -230,10 +230,11 @@ test_pieces(int first, int n)
 int
 main(void)
 {
-	test_oracle("heads known", 0, 2000, (Options) {true, false, false});
-	test_oracle("heads bounded", 3000, 2000, (Options) {false, false, false});
-	test_oracle("large gangs", 6000, 1000, (Options) {true, true, false});
-	test_oracle("cut off", 8000, 1500, (Options) {false, false, true});
+	test_oracle("heads known", 0, 2000, (Options) {.exact_heads = true});
+	test_oracle("heads bounded", 3000, 2000, (Options) {0});
+	test_oracle("large gangs", 6000, 1000, (Options) {.exact_heads = true, .large_gangs = true});
+	test_oracle("cut off", 8000, 1500, (Options) {.cut = true});
+	test_oracle("many ties", 20000, 1500, (Options) {.exact_heads = true, .ties = true});
 	test_shuffled(10000, 700);
 	test_pieces(11000, 700);
 	return done_testing();
