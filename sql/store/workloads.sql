@@ -42,7 +42,7 @@ CREATE TABLE rpq_store.workload (
 	request_digest bytea,
 	labels jsonb,
 	spec jsonb
-) WITH (fillfactor = 80);
+);
 CREATE UNIQUE INDEX workload_request ON rpq_store.workload (account_id, request_id) WHERE request_id IS NOT NULL;
 CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_at, workload_id)
 	WHERE status = 'queued';
@@ -55,7 +55,7 @@ CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE end
 -- kind: enqueue withdraw edit admit start release move late_report carry draft.
 -- waiting is what the entry adds to the length of its lane (scope_id, shape), resources what it adds to usage.
 CREATE TABLE rpq_store.entry (
-	entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	entry_id bigint GENERATED ALWAYS AS IDENTITY,
 	scope_id bigint NOT NULL,
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	at timestamptz NOT NULL,
@@ -73,10 +73,10 @@ CREATE TABLE rpq_store.entry (
 	actor text,
 	cause text COLLATE "C",
 	detail text,
-	resources rpq.resources
+	resources rpq.resources,
+	PRIMARY KEY (workload_id, entry_id)		-- one index serves the identity and the events of a workload
 );
 CREATE INDEX entry_scope_xid ON rpq_store.entry (scope_id, xid);
-CREATE INDEX entry_workload ON rpq_store.entry (workload_id);
 CREATE INDEX entry_at ON rpq_store.entry USING brin (at);
 
 -- The lock and the cursor of a scope.  Whoever decides about the scope holds this row (FOR NO KEY UPDATE, in id order)

@@ -23,6 +23,7 @@
 #include "api/workload.h"
 #include "errors.h"
 #include "rpq.h"
+#include "store/row_writer.h"
 #include "store/shape.h"
 #include "store/spi.h"
 #include "worker/worker.h"
@@ -44,21 +45,22 @@ typedef struct Submitter
 	const PoolFacts *facts;
 } Submitter;
 
-#define INSERT_WORKLOAD \
-	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas, priority," \
-	"    guarantee, checkpointable, status, workload_type, resources, instance_types, name, on_node_loss, max_runtime," \
-	"    request_id, request_digest, labels, spec)" \
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+static RowWriter workloads = {
+	"workload", "workload_id",
+	{"tenant_id", "scope_id", "account_id", "shape", "submitted_at", "created_at", "replicas", "priority", "guarantee",
+	 "checkpointable", "status", "workload_type", "resources", "instance_types", "name", "on_node_loss", "max_runtime",
+	 "labels", "spec", "attempt", "preemptions", "hidden"}
+};
 
-#define INSERT_ARGS \
-	21, {INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, INT2OID, BOOLOID, BOOLOID, TEXTOID, \
-		 TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, BYTEAOID, JSONBOID, JSONBOID}
-
-static RpqStatement insert_workload = {INSERT_WORKLOAD " RETURNING workload_id", INSERT_ARGS};
-
+/* With a request_id two sessions may meet: the second waits for the first, and then has nothing to insert. */
 static RpqStatement insert_once = {
-	INSERT_WORKLOAD " ON CONFLICT (account_id, request_id) WHERE request_id IS NOT NULL DO NOTHING RETURNING workload_id",
-	INSERT_ARGS
+	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas, priority,"
+	"    guarantee, checkpointable, status, workload_type, resources, instance_types, name, on_node_loss, max_runtime,"
+	"    labels, spec, request_id, request_digest)"
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+	" ON CONFLICT (account_id, request_id) WHERE request_id IS NOT NULL DO NOTHING RETURNING workload_id",
+	21, {INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, INT2OID, BOOLOID, BOOLOID, TEXTOID,
+		 TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, JSONBOID, TEXTOID, BYTEAOID}
 };
 
 static RpqStatement find_request = {
@@ -280,6 +282,20 @@ earlier_request(int64 account_id, const char *request_id, Datum digest)
 }
 
 static int64
+insert_with_request(Datum *values, const bool *nulls, const char *request_id, Datum digest)
+{
+	char		null_marks[22];
+
+	for (int i = 0; i < 19; i++)
+		null_marks[i] = nulls[i] ? 'n' : ' ';
+	null_marks[19] = null_marks[20] = ' ';
+	null_marks[21] = '\0';
+	values[19] = CStringGetTextDatum(request_id);
+	values[20] = digest;
+	return rpq_exec(&insert_once, values, null_marks) == 0 ? 0 : rpq_column_int64(0, 1, 0);
+}
+
+static int64
 store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *request, const char *name,
 			   const char *request_id, Datum digest, int64 *shape, TimestampTz now)
 {
@@ -288,17 +304,16 @@ store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *r
 	ShapeParts	parts = {facts->pool_id, facts->account_id, request->priority, request->replicas, request->guarantee,
 		checkpointable, request->workload_type, request->resources, request->ninstance_types, request->instance_types,
 		PG_ARGISNULL(ARG_MAX_RUNTIME) ? NULL : PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME), NULL};
-	Datum		values[21];
-	char		nulls[22];
+	Datum		values[22];
+	bool		nulls[22] = {false};
 
 	*shape = workload_shape(&parts);
-	memset(nulls, ' ', sizeof(nulls));
 	values[0] = Int64GetDatum(facts->tenant_id);
 	values[1] = Int64GetDatum(facts->pool_id);
 	values[2] = Int64GetDatum(facts->account_id);
 	values[3] = Int64GetDatum(*shape);
 	values[4] = TimestampTzGetDatum(now);
-	nulls[4] = draft ? 'n' : ' ';
+	nulls[4] = draft;
 	values[5] = TimestampTzGetDatum(now);
 	values[6] = Int32GetDatum(request->replicas);
 	values[7] = Int16GetDatum(request->priority);
@@ -307,25 +322,24 @@ store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *r
 	values[10] = CStringGetTextDatum(draft ? "draft" : "queued");
 	values[11] = CStringGetTextDatum(request->workload_type);
 	values[12] = ResourcesPGetDatum(request->resources);
-	nulls[13] = request->ninstance_types < 0 ? 'n' : ' ';
-	values[13] = request->ninstance_types < 0 ? (Datum) 0 :
-		rpq_int8_array(request->instance_types, request->ninstance_types);
-	nulls[14] = name == NULL ? 'n' : ' ';
+	nulls[13] = request->ninstance_types < 0;
+	values[13] = nulls[13] ? (Datum) 0 : rpq_int8_array(request->instance_types, request->ninstance_types);
+	nulls[14] = name == NULL;
 	values[14] = name == NULL ? (Datum) 0 : CStringGetTextDatum(name);
 	values[15] = CStringGetTextDatum(checked_on_node_loss(text_argument(fcinfo, ARG_ON_NODE_LOSS)));
+	nulls[16] = PG_ARGISNULL(ARG_MAX_RUNTIME);
+	values[16] = PG_GETARG_DATUM(ARG_MAX_RUNTIME);
 	for (int i = 0; i < 2; i++)
 	{
-		nulls[19 + i] = PG_ARGISNULL(ARG_LABELS + i) ? 'n' : ' ';
-		values[19 + i] = PG_GETARG_DATUM(ARG_LABELS + i);
+		nulls[17 + i] = PG_ARGISNULL(ARG_LABELS + i);
+		values[17 + i] = PG_GETARG_DATUM(ARG_LABELS + i);
 	}
-	nulls[16] = PG_ARGISNULL(ARG_MAX_RUNTIME) ? 'n' : ' ';
-	values[16] = PG_GETARG_DATUM(ARG_MAX_RUNTIME);
-	nulls[17] = nulls[18] = request_id == NULL ? 'n' : ' ';
-	values[17] = request_id == NULL ? (Datum) 0 : CStringGetTextDatum(request_id);
-	values[18] = digest;
-	if (rpq_exec(request_id == NULL ? &insert_workload : &insert_once, values, nulls) == 0)
-		return 0;
-	return rpq_column_int64(0, 1, 0);
+	if (request_id != NULL)
+		return insert_with_request(values, nulls, request_id, digest);
+	values[19] = Int32GetDatum(0);
+	values[20] = Int32GetDatum(0);
+	values[21] = BoolGetDatum(false);
+	return row_writer_insert(&workloads, values, nulls);
 }
 
 static int64

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -17,12 +18,14 @@
 #include "utils/datum.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
+#include "utils/xid8.h"
 
 #include "api/admission_check.h"
 #include "api/api.h"
 #include "api/workload.h"
 #include "errors.h"
 #include "rpq.h"
+#include "store/row_writer.h"
 #include "store/shape.h"
 #include "store/spi.h"
 #include "worker/worker.h"
@@ -32,12 +35,10 @@ PG_FUNCTION_INFO_V1(rpq_delete_workload);
 PG_FUNCTION_INFO_V1(rpq_enqueue);
 PG_FUNCTION_INFO_V1(rpq_edit_workload);
 
-static RpqStatement insert_entry = {
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, submitted_at, account_id, policy_id, pool_id, type_id,"
-	"                             attempt, waiting, kind, status, actor, cause, detail, resources)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
-	17, {INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, INT8OID, INT8OID, INT4OID, INT2OID,
-		 TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, RPQ_RESOURCES_ARG}
+static RowWriter entries = {
+	"entry", "entry_id",
+	{"scope_id", "xid", "at", "workload_id", "shape", "submitted_at", "account_id", "policy_id", "pool_id", "type_id", "attempt",
+	 "waiting", "kind", "status", "actor", "cause", "detail", "resources"}
 };
 
 /* What holds nodes gives them back: the release is counted by the next cycle. */
@@ -121,36 +122,47 @@ text_or_null(const char *value, char *null)
 	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
 }
 
+static void
+put_text(const char *value, Datum *datum, bool *null)
+{
+	*null = value == NULL;
+	*datum = value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
+}
+
+static void
+put_id(int64 value, Datum *datum, bool *null)
+{
+	*null = value == 0;
+	*datum = Int64GetDatum(value);
+}
+
 void
 write_entry(const EntryRow *entry)
 {
-	Datum		values[17];
-	char		nulls[18];
+	Datum		values[18];
+	bool		nulls[18] = {false};
 
-	memset(nulls, ' ', sizeof(nulls));
 	values[0] = Int64GetDatum(entry->scope_id);
-	values[1] = TimestampTzGetDatum(entry->at);
-	values[2] = Int64GetDatum(entry->workload_id);
-	values[3] = Int64GetDatum(entry->shape);
-	values[4] = TimestampTzGetDatum(entry->submitted_at);
-	nulls[4] = entry->waiting > 0 ? ' ' : 'n';
-	values[5] = Int64GetDatum(entry->account_id);
-	values[6] = Int64GetDatum(entry->policy_id);
-	nulls[6] = entry->policy_id == 0 ? 'n' : ' ';
-	values[7] = Int64GetDatum(entry->pool_id);
-	nulls[7] = entry->pool_id == 0 ? 'n' : ' ';
-	values[8] = Int64GetDatum(entry->type_id);
-	nulls[8] = entry->type_id == 0 ? 'n' : ' ';
-	values[9] = Int32GetDatum(entry->attempt);
-	values[10] = Int16GetDatum(entry->waiting);
-	values[11] = CStringGetTextDatum(entry->kind);
-	values[12] = text_or_null(entry->status, &nulls[12]);
-	values[13] = text_or_null(entry->actor, &nulls[13]);
-	values[14] = text_or_null(entry->cause, &nulls[14]);
-	values[15] = text_or_null(entry->detail, &nulls[15]);
-	values[16] = ResourcesPGetDatum(entry->resources);
-	nulls[16] = entry->resources == NULL ? 'n' : ' ';
-	rpq_exec(&insert_entry, values, nulls);
+	values[1] = FullTransactionIdGetDatum(GetTopFullTransactionId());
+	values[2] = TimestampTzGetDatum(entry->at);
+	values[3] = Int64GetDatum(entry->workload_id);
+	values[4] = Int64GetDatum(entry->shape);
+	values[5] = TimestampTzGetDatum(entry->submitted_at);
+	nulls[5] = entry->waiting <= 0;
+	put_id(entry->account_id, &values[6], &nulls[6]);
+	put_id(entry->policy_id, &values[7], &nulls[7]);
+	put_id(entry->pool_id, &values[8], &nulls[8]);
+	put_id(entry->type_id, &values[9], &nulls[9]);
+	values[10] = Int32GetDatum(entry->attempt);
+	values[11] = Int16GetDatum(entry->waiting);
+	put_text(entry->kind, &values[12], &nulls[12]);
+	put_text(entry->status, &values[13], &nulls[13]);
+	put_text(entry->actor, &values[14], &nulls[14]);
+	put_text(entry->cause, &values[15], &nulls[15]);
+	put_text(entry->detail, &values[16], &nulls[16]);
+	values[17] = ResourcesPGetDatum(entry->resources);
+	nulls[17] = entry->resources == NULL;
+	row_writer_insert(&entries, values, nulls);
 }
 
 void
