@@ -60,47 +60,6 @@ reason_of_limit(const World *world, const Candidate *candidate, const UsageLimit
 }
 
 /*
- * The node of the usable rooms that has most of the first scarce dimension: one that no node has enough of, else the
- * first that is asked for.  Returns -1 where there is no node.
- */
-static int
-most_of_scarce(Placer *placer, int pool, const bool *usable, const Need *need)
-{
-	int			first = -1;
-
-	for (int i = 0; i < need->ndims; i++)
-	{
-		int			best = -1;
-		int64		most = 0;
-
-		for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
-		{
-			Room	   *room;
-			int			node;
-			int64		amount;
-
-			if (!usable[t])
-				continue;
-			room = room_get(placer, pool, t);
-			node = room_most(room, need->dims[i]);
-			if (node < 0)
-				continue;
-			amount = node_dimension(placer->world, &placer->world->nodes[node], need->dims[i]);
-			if (best < 0 || amount > most || (amount == most && node < best))
-			{
-				best = node;
-				most = amount;
-			}
-		}
-		if (best >= 0 && most < need->amounts[i])
-			return best;
-		if (i == 0)
-			first = best;
-	}
-	return first;
-}
-
-/*
  * The text of why nodes take nothing new: "2 nodes cordoned, 1 node unhealthy".
  */
 static char *
@@ -138,14 +97,13 @@ why_unavailable(Placer *placer, int pool, const bool *usable)
 }
 
 /*
- * Fills in what there is on the nodes of a pool's usable types: free in sum, most on one node, and what is free on
- * nodes that take nothing new.  Costs a look into each type's tree, not at the nodes.
+ * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
+ * free on nodes that take nothing new.  Costs a look at the top of each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
 {
 	World	   *world = placer->world;
-	int			node = most_of_scarce(placer, pool, usable, need);
 	bool		any = false;
 
 	reason->replicas = need->replicas;
@@ -162,6 +120,15 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 		room = room_get(placer, pool, t);
 		for (int k = 0; k < world->nkeys; k++)
 		{
+			int64		most;
+
+			if (k != RPQ_KEY_GPU)
+				most = room_most(room, KEY_DIM(k));
+			else if (need->part > 0)
+				most = room_most(room, DIM_PART);
+			else
+				most = room_most(room, DIM_WHOLE) * RPQ_UNIT;
+			reason->largest[k] = Max(reason->largest[k], most);
 			reason->available[k] += room->sum[k];
 			reason->unavailable[k] += room->unavailable[k];
 			any |= need->request[k] > 0 && room->unavailable[k] > 0;
@@ -169,14 +136,6 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 	}
 	if (any)
 		reason->why_unavailable = why_unavailable(placer, pool, usable);
-	if (node < 0)
-		return;
-	for (int k = 1; k < world->nkeys; k++)
-		reason->largest[k] = Max(0, node_dimension(world, &world->nodes[node], KEY_DIM(k)));
-	if (need->part > 0)
-		reason->largest[RPQ_KEY_GPU] = node_dimension(world, &world->nodes[node], DIM_PART);
-	else
-		reason->largest[RPQ_KEY_GPU] = RPQ_UNIT * node_dimension(world, &world->nodes[node], DIM_WHOLE);
 }
 
 /*

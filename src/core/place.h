@@ -21,7 +21,6 @@
 #define DIM_WHOLE		0
 #define DIM_PART		1
 #define KEY_DIM(key)	((key) + 1)
-#define DIM_KEY(dim)	((dim) == DIM_WHOLE || (dim) == DIM_PART ? RPQ_KEY_GPU : (dim) - 1)
 
 #define MAX_WHYS		8
 
@@ -104,24 +103,8 @@ extern int	room_first(const Room *room, const Need *need);
 extern int64 room_count(const Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
 extern void room_push(Room *room, int node);
-extern int	room_most(const Room *room, int dim);
+extern int64 room_most(const Room *room, int dim);
 extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);
-
-/* One dimension of a node. */
-static inline int64
-node_dimension(const World *world, const PoolNode *node, int dim)
-{
-	int64		amount = 0;
-
-	if (dim > DIM_PART)
-		return node->free[DIM_KEY(dim)];
-	for (int d = 0; d < node->ndevices; d++)
-		if (dim == DIM_WHOLE)
-			amount += node->device_free[d] >= RPQ_UNIT;
-		else
-			amount = Max(amount, node->device_free[d]);
-	return amount;
-}
 
 static inline int64 *
 slot_state(const Room *room, int slot)

@@ -414,29 +414,12 @@ room_count(const Room *room, const Need *need, int64 limit)
 }
 
 /*
- * The node with most of a dimension; -1 when the room has none.  Of several the one that is met first in the tree's
- * order.
+ * The most of a dimension that any node of the room has.
  */
-int
+int64
 room_most(const Room *room, int dim)
 {
-	int			tree = room->root;
-	int64		most;
-
-	if (tree == NO_SLOT)
-		return NO_NODE;
-	most = slot_most(room, tree)[dim];
-	for (;;)
-	{
-		int			left = room->slots[tree].left;
-
-		if (left != NO_SLOT && slot_most(room, left)[dim] == most)
-			tree = left;
-		else if (slot_state(room, tree)[dim] == most)
-			return room->slots[tree].first;
-		else
-			tree = room->slots[tree].right;
-	}
+	return room->root == NO_SLOT ? 0 : slot_most(room, room->root)[dim];
 }
 
 /* ---- building ---- */

@@ -155,9 +155,8 @@ typedef struct Reason
 	int64	   *wanted;			/* [nkeys] or NULL: what was asked for against the bound */
 	int64	   *available;		/* [nkeys] or NULL: what was left of it */
 	int64	   *missing;		/* [nkeys] or NULL: of limits, by how much they would have to be larger */
-	int64	   *largest;		/* [nkeys] or NULL: what the node with most of the first scarce key has free; its gpu
-								 * entry counts what one replica could have there: devices entirely free, or for a
-								 * part what is left of one device */
+	int64	   *largest;		/* [nkeys] or NULL: by key, the most that one node has free; of gpu what one replica
+								 * could have there: devices entirely free, or for a part what is left of a device */
 	int64	   *unavailable;	/* [nkeys] or NULL: free on nodes that take nothing new */
 	char	   *why_unavailable;	/* with unavailable: "2 nodes cordoned, 1 node unhealthy" */
 	int			fitting;		/* gang: how many of the replicas would fit */

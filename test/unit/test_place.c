@@ -249,6 +249,22 @@ test_devices(void)
 	ok(node->free[0] == (7000 - 1200 - 3000) * MILLI, "the sum goes with the devices");
 }
 
+/* Enough of each key on one node or another, but of all of them on none. */
+static void
+test_apart(void)
+{
+	World	   *world = pool_of(2, POLICY_BINPACK);
+	Lane	   *lane = add_lane(world, 0, 50, 1, 4000, 10000);
+
+	load_node(world, &world->nodes[0], 0, 60);
+	load_node(world, &world->nodes[1], 6, 0);
+	add_member(lane, 1, 1);
+	plan_world(world);
+	ok(waits_with(world, lane, REASON_NO_NODE_FITS, "no node of pool \"p\" has room: cpu=10,gpu=4 wanted, "
+				  "cpu=68,gpu=10 free in the pool, at most cpu=64,gpu=8 on one node, but not all of it together"),
+	   "enough of each, but not together");
+}
+
 static void
 test_spread(void)
 {
@@ -449,6 +465,7 @@ main(void)
 	case_f17();
 	case_f19();
 	test_devices();
+	test_apart();
 	test_spread();
 	test_types();
 	test_limits();
