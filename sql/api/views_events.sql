@@ -23,7 +23,8 @@ SELECT e.entry_id AS workload_event_id, e.workload_id, w.name, e.at,
   FROM rpq_store.workload w
   JOIN rpq_store.entry e ON e.workload_id = w.workload_id
  WHERE e.kind IN ('enqueue', 'admit', 'start', 'move', 'draft', 'late_report', 'withdraw', 'release')
-   AND w.account_id BETWEEN (SELECT first_account FROM me) AND (SELECT last_account FROM me)
+   AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
+   AND (w.account_id, w.scope_id) <= ((SELECT last_account FROM me), 9223372036854775807)
    AND (w.account_id = (SELECT account_id FROM me)
 		OR w.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 		OR w.scope_id = ANY ((SELECT pools FROM me)::bigint[])

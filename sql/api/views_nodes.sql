@@ -62,7 +62,8 @@ SELECT n.node_id, n.name AS node, o.pod_id, w.workload_id, w.name AS workload, a
   JOIN rpq_store.node n ON n.node_id = o.node_id
   LEFT JOIN rpq_store.account a ON a.account_id = w.account_id
  WHERE w.status IN ('starting', 'running') AND w.ended_at IS NULL
-   AND w.account_id BETWEEN (SELECT first_account FROM me) AND (SELECT last_account FROM me)
+   AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
+   AND (w.account_id, w.scope_id) <= ((SELECT last_account FROM me), 9223372036854775807)
    AND (w.account_id = (SELECT account_id FROM me)
 		OR w.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 		OR w.scope_id = ANY ((SELECT pools FROM me)::bigint[])
@@ -91,7 +92,8 @@ SELECT o.pod_id, o.workload_id, o.replica, o.attempt, n.pool_id, p.name AS pool,
   JOIN rpq_store.node n ON n.node_id = o.node_id
   LEFT JOIN rpq_store.pool p ON p.pool_id = n.pool_id
  WHERE w.status IN ('starting', 'running') AND w.ended_at IS NULL
-   AND w.account_id BETWEEN (SELECT first_account FROM me) AND (SELECT last_account FROM me)
+   AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
+   AND (w.account_id, w.scope_id) <= ((SELECT last_account FROM me), 9223372036854775807)
    AND (w.account_id = (SELECT account_id FROM me)
 		OR w.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 		OR w.scope_id = ANY ((SELECT pools FROM me)::bigint[])

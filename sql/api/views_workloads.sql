@@ -46,7 +46,8 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
   FROM rpq_store.workload_shown w
  WHERE w.ended_at IS NULL AND NOT w.hidden
-   AND w.account_id BETWEEN (SELECT first_account FROM me) AND (SELECT last_account FROM me)
+   AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
+   AND (w.account_id, w.scope_id) <= ((SELECT last_account FROM me), 9223372036854775807)
    AND (w.account_id = (SELECT account_id FROM me)
 		OR w.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 		OR w.scope_id = ANY ((SELECT pools FROM me)::bigint[])
@@ -98,6 +99,7 @@ COMMENT ON COLUMN rpq.workloads.spec IS 'what the executor is to run, json';
 COMMENT ON COLUMN rpq.workloads.created_at IS 'when the row was made';
 COMMENT ON COLUMN rpq.workloads.detail IS 'details of the end, or of the last return to the queue';
 
+-- In two parts, since the indexes are those of live and of ended workloads; nothing ends before it is submitted.
 CREATE OR REPLACE VIEW rpq.workload_history WITH (security_barrier) AS
 WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
@@ -105,9 +107,13 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 	   w.resources, w.replicas, w.total, w.instance_types, w.nodes, w.attempt, w.preemptions, w.reason_code,
 	   w.reason, w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
 	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
-  FROM rpq_store.workload_shown w
+  FROM (
+		SELECT * FROM rpq_store.workload_shown WHERE ended_at IS NULL
+		 UNION ALL
+		SELECT * FROM rpq_store.workload_shown WHERE ended_at >= (SELECT rpq_store.shown_since())) w
  WHERE w.submitted_at >= (SELECT rpq_store.shown_since()) AND NOT w.hidden
-   AND w.account_id BETWEEN (SELECT first_account FROM me) AND (SELECT last_account FROM me)
+   AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
+   AND (w.account_id, w.scope_id) <= ((SELECT last_account FROM me), 9223372036854775807)
    AND (w.account_id = (SELECT account_id FROM me)
 		OR w.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 		OR w.scope_id = ANY ((SELECT pools FROM me)::bigint[])
