@@ -68,7 +68,7 @@ BEGIN
 		   CASE WHEN n.takes_work
 				THEN rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) n.used OPERATOR(rpq.-) n.held)
 				ELSE n.usable OPERATOR(rpq.*) 0::numeric END,
-		   s.health || coalesce(' (' || s.health_reason || ')', ''), s.schedulable
+		   s.health, s.schedulable
 	  FROM nodes n
 	  JOIN rpq_store.node s ON s.node_id = n.node_id
 	  LEFT JOIN bars b ON b.node_id = n.node_id
@@ -80,7 +80,8 @@ COMMENT ON FUNCTION rpq.node_map(text) IS
 	'workload that has the whole device, the same letter for the same workload (after Z comes A again); a small '
 	'letter: a workload that has a part of it; +: several share it; # and -: whole and part of work that the '
 	'caller may not see; ~: kept by a hold; a dot: free; ×: free on a node that takes nothing new. A CPU node has '
-	'ten steps of CPU in use. health has the reason. Errors: 42704. Callers: everyone who sees the pool';
+	'ten steps of CPU in use. rpq.nodes has the reasons of health. Errors: 42704. Callers: everyone who sees the '
+	'pool';
 
 CREATE OR REPLACE FUNCTION rpq.node_map_svg(pool text) RETURNS text
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
