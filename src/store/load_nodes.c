@@ -24,7 +24,7 @@
 	"  FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
 
 static RpqStatement load_all_nodes = {
-	NODE_COLUMNS " WHERE n.pool_id = ANY ($1) ORDER BY n.name, n.node_id", 1, {INT8ARRAYOID}
+	NODE_COLUMNS " WHERE n.pool_id = ANY ($1) ORDER BY n.name, n.node_id", 1, {INT8ARRAYOID}, true
 };
 
 static RpqStatement load_some_nodes = {

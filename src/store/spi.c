@@ -2,6 +2,10 @@
  * spi.c
  *
  * Kept plans and the small change of SPI: see spi.h.
+ *
+ * Plans are generic and live long, while the tables grow from nothing to millions of rows: a plan made for an empty table
+ * would scan it from end to end until the next ANALYZE.  So a statement that finds its rows by key is planned without
+ * sequential scans, hash and merge joins.  These settings are in force only while a plan is made.
  */
 #include "postgres.h"
 
@@ -9,7 +13,9 @@
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/plancache.h"
 #include "utils/syscache.h"
 
 #include "store/spi.h"
@@ -47,7 +53,7 @@ statement_plan(RpqStatement *statement)
 		else if (types[i] == RPQ_RESOURCES_ARRAY_ARG)
 			types[i] = get_array_type(resources);
 	}
-	plan = SPI_prepare(statement->sql, statement->nargs, types);
+	plan = SPI_prepare_cursor(statement->sql, statement->nargs, types, CURSOR_OPT_GENERIC_PLAN);
 	if (plan == NULL)
 		elog(ERROR, "could not prepare \"%s\": %s", statement->sql, SPI_result_code_string(SPI_result));
 	if (SPI_keepplan(plan) != 0)
@@ -60,9 +66,44 @@ statement_plan(RpqStatement *statement)
 	return plan;
 }
 
-static uint64
-check_result(RpqStatement *statement, int result)
+static bool
+has_to_be_planned(SPIPlanPtr plan)
 {
+	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(plan));
+
+	return !source->is_valid || source->gplan == NULL || !source->gplan->is_valid;
+}
+
+/* Makes the planner find rows by key; the returned level ends it. */
+static int
+plan_for_large_tables(void)
+{
+	static const char *const methods[] = {"enable_seqscan", "enable_hashjoin", "enable_mergejoin"};
+	int			level = NewGUCNestLevel();
+
+	for (int i = 0; i < lengthof(methods); i++)
+		(void) set_config_option(methods[i], "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return level;
+}
+
+static uint64
+execute(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snapshot, bool read_only)
+{
+	MemoryContext context = CurrentMemoryContext;
+	SPIPlanPtr	plan = statement_plan(statement);
+	int			level = 0;
+	int			result;
+
+	if (!statement->planner_is_free && has_to_be_planned(plan))
+		level = plan_for_large_tables();
+	if (snapshot == InvalidSnapshot)
+		result = SPI_execute_plan(plan, values, nulls, read_only, 0);
+	else
+		result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, read_only, true, 0);
+	if (level > 0)
+		AtEOXact_GUC(true, level);
+	/* SPI leaves its own context in force, which ends with the connection */
+	MemoryContextSwitchTo(context);
 	if (result < 0)
 		elog(ERROR, "\"%s\" failed: %s", statement->sql, SPI_result_code_string(result));
 	return SPI_processed;
@@ -71,24 +112,13 @@ check_result(RpqStatement *statement, int result)
 uint64
 rpq_exec(RpqStatement *statement, Datum *values, const char *nulls)
 {
-	MemoryContext context = CurrentMemoryContext;
-	SPIPlanPtr	plan = statement_plan(statement);
-	int			result = SPI_execute_plan(plan, values, nulls, false, 0);
-
-	/* SPI leaves its own context in force, which ends with the connection */
-	MemoryContextSwitchTo(context);
-	return check_result(statement, result);
+	return execute(statement, values, nulls, InvalidSnapshot, false);
 }
 
 uint64
 rpq_exec_at(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snapshot, bool read_only)
 {
-	MemoryContext context = CurrentMemoryContext;
-	SPIPlanPtr	plan = statement_plan(statement);
-	int			result = SPI_execute_snapshot(plan, values, nulls, snapshot, InvalidSnapshot, read_only, true, 0);
-
-	MemoryContextSwitchTo(context);
-	return check_result(statement, result);
+	return execute(statement, values, nulls, snapshot, read_only);
 }
 
 Datum

@@ -21,6 +21,7 @@ typedef struct RpqStatement
 	const char *sql;
 	int			nargs;
 	Oid			argtypes[RPQ_MAX_ARGS];
+	bool		planner_is_free;	/* it reads whole tables; otherwise it finds its rows by key: see spi.c */
 	SPIPlanPtr	plan;
 	Oid			made_for;		/* the OID of rpq.resources when the plan was made */
 } RpqStatement;
