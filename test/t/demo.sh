@@ -1,0 +1,42 @@
+# The demo in its short form, on a cluster of its own: it runs to the end, and what it shows is true.  A second start
+# replaces the first.
+. "$RPQ_ROOT/test/lib/tap.sh"
+export RPQ_DEMO_DIR=$TMPDIR/demo DEMO_WORKLOADS=300 DEMO_SECONDS=4
+unset PGHOST PGPORT PGUSER PGDATABASE PGDATA
+trap '"$RPQ_ROOT/scripts/demo" stop' EXIT
+ask() { psql -XAtq -h "$RPQ_DEMO_DIR" -U "${2:-postgres}" -d demo -c "$1" 2>&1; }
+
+shown=$("$RPQ_ROOT/scripts/demo" start 2>&1)
+ok $? 'the demo runs' || diag "$shown"
+is "$(echo "$shown" | grep -cE '^[1-8]\. ')" 8 'it has its eight parts'
+width=$(echo "$shown" | grep -v 'psql -h' | LC_ALL=C.UTF-8 wc -L)
+[ "$width" -le 120 ]
+ok $? 'no line is longer than 120 columns' || diag "$width"
+is "$(echo "$shown" | grep -E 'ERROR|FATAL|WARNING|NOTICE')" '' 'nothing unexpected was said'
+like "$shown" "psql -h $RPQ_DEMO_DIR" 'it says how to connect'
+
+is "$(ask 'SELECT count(*), count(DISTINCT pool_id) FROM rpq.nodes')" '60|8' 'sixty nodes in eight pools'
+is "$(ask "SELECT count(*) FROM rpq.workload_history WHERE request_id LIKE 'day-%'")" 300 'every workload of the day was submitted'
+is "$(ask "SELECT count(*) > 10 FROM rpq.workload_history WHERE status = 'succeeded'")" t 'work has flowed'
+is "$(ask "SELECT count(*) FROM rpq.workloads WHERE status = 'queued' AND reason_code = 'not_considered_yet'")" 0 \
+	'the worker has considered all that waits'
+is "$(ask "SELECT DISTINCT reason_code FROM rpq.workloads WHERE pool = 'thesis' AND status = 'queued'")" pool_frozen \
+	'what waits in the frozen pool says so'
+is "$(ask "SELECT count(*) > 0 FROM rpq.workloads w, rpq.explain(workload_id) WHERE name = 'sft-gang' AND NOT passed")" t \
+	'the explained gang waits for something'
+is "$(ask "SELECT p.name FROM rpq.pools p WHERE p.used <> (SELECT coalesce(rpq.sum(o.resources), p.used * 0)
+		FROM rpq.pods o WHERE o.pool_id = p.pool_id)")" '' 'what pools use is what their pods hold'
+[ -z "$(ask "SELECT to_regprocedure('rpq.check_integrity()')")" ] ||
+	is "$(ask 'SELECT * FROM rpq.check_integrity()')" '' 'no invariant is violated'
+is "$(ask 'SELECT string_agg(name, $$,$$ ORDER BY name) FROM rpq.pools' ana)" fra1-cpu,fra1-gpu,research 'a member sees its pools'
+
+before=$(head -n 1 "$RPQ_DEMO_DIR/data/postmaster.pid")
+DEMO_WORKLOADS=100 DEMO_SECONDS=2 "$RPQ_ROOT/scripts/demo" start >/dev/null 2>&1
+ok $? 'the demo runs again'
+[ "$(head -n 1 "$RPQ_DEMO_DIR/data/postmaster.pid")" != "$before" ]
+ok $? 'in the place of the first'
+is "$(ask "SELECT count(*) FROM rpq.workload_history WHERE request_id LIKE 'day-%'")" 100 'with what it was asked for'
+"$RPQ_ROOT/scripts/demo" stop
+[ ! -e "$RPQ_DEMO_DIR" ]
+ok $? 'demo stop leaves nothing'
+done_testing
