@@ -211,7 +211,7 @@ SELECT p.*,
 		  FROM (SELECT waiting FROM rpq_store.lane WHERE scope_id = p.pool_id
 				 UNION ALL
 				SELECT waiting FROM uncounted WHERE scope_id = p.pool_id) y) q ON true
-  LEFT JOIN placed r ON r.pool_id = p.pool_id
+  LEFT JOIN LATERAL (SELECT sum(k.running)::bigint AS running FROM placed k WHERE k.pool_id = p.pool_id) r ON true
   LEFT JOIN LATERAL (
 		SELECT count(*) AS running
 		  FROM released o JOIN rpq_store.node n ON n.node_id = o.node_id
