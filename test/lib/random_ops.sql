@@ -147,9 +147,51 @@ DECLARE
 BEGIN
 	WHILE clock_timestamp() < stop_at LOOP
 		INSERT INTO rt.fault (session, call, message) SELECT 0, 'check_integrity', i::text FROM rpq.check_integrity() i LIMIT 20;
+		INSERT INTO rt.fault (session, call, message) SELECT 0, 'oracle', o FROM rt.oracle() o LIMIT 20;
 		n := n + 1;
 		COMMIT;
 		PERFORM pg_sleep(0.05);
 	END LOOP;
 	INSERT INTO rt.tally VALUES (0, 'check_integrity', '00000', n);
 END $$;
+
+-- A second opinion, made of nothing but workloads, pods and nodes; one statement, so one snapshot.  A row for each thing
+-- that is wrong.
+CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
+	WITH live AS (
+		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, t.gpu(w.resources) AS gpu
+		FROM rpq_store.workload w WHERE w.status IN ('starting', 'running')),
+	pool AS (SELECT p.pool_id, p.name, t.gpu(p.used) AS used, t.gpu(p.total) AS total FROM rpq.pools p),
+	held AS (SELECT pool_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1),
+	placed AS (
+		SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt, t.gpu(w.resources) AS gpu, n.pool_id
+		FROM rpq_store.pod p JOIN rpq_store.workload w USING (workload_id) JOIN rpq_store.node n USING (node_id))
+	SELECT format('pool %s shows %s used, its workloads hold %s', name, used, coalesce(gpu, 0))
+	FROM pool LEFT JOIN held USING (pool_id) WHERE used <> coalesce(gpu, 0)
+	UNION ALL
+	SELECT format('pool %s: %s used of %s', name, used, total) FROM pool WHERE used > total
+	UNION ALL
+	SELECT format('pool %s shows %s used, its ledger sums to %s', name, used, coalesce(l.gpu, 0))
+	FROM pool LEFT JOIN (SELECT pool, t.gpu(rpq.sum(resources)) AS gpu FROM rpq.ledger GROUP BY 1) l ON l.pool = name
+	WHERE used <> coalesce(l.gpu, 0)
+	UNION ALL
+	SELECT format('member %s of %s shows %s used, holds %s', m.account, m.pool, t.gpu(m.used), coalesce(h.gpu, 0))
+	FROM rpq.members m LEFT JOIN (SELECT pool_id, account_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1, 2) h
+		USING (pool_id, account_id)
+	WHERE m.instance_type IS NULL AND t.gpu(m.used) <> coalesce(h.gpu, 0)
+	UNION ALL
+	SELECT format('gang %s: %s of %s pods', workload_id, (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id
+				  AND p.attempt = live.attempt), replicas)
+	FROM live WHERE replicas <> (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id AND p.attempt = live.attempt)
+	UNION ALL
+	SELECT format('workload %s is placed in another pool than its pods', live.workload_id)
+	FROM live JOIN placed USING (workload_id) WHERE live.pool_id <> placed.pool_id AND live.attempt = placed.attempt
+	UNION ALL
+	SELECT format('node %s: %s on %s', n.name, sum(p.gpu), t.gpu(n.capacity))
+	FROM placed p JOIN rpq_store.node n USING (node_id) GROUP BY n.name, n.capacity HAVING sum(p.gpu) > t.gpu(n.capacity)
+	UNION ALL
+	SELECT format('device %s of node %s: %s', d, node_id, sum(least(gpu, 1)))
+	FROM placed, unnest(devices) d GROUP BY node_id, d HAVING sum(least(gpu, 1)) > 1
+	UNION ALL
+	SELECT format('pod %s has %s devices for %s', pod_id, cardinality(devices), gpu) FROM placed WHERE cardinality(devices) <> ceil(gpu)
+$$;

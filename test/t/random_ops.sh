@@ -31,6 +31,7 @@ faults() { ask "SELECT count(*) FROM rt.fault"; }
 show_faults() { [ "$(faults)" = 0 ] || diag "$(ask "SELECT session, state, call, message FROM rt.fault ORDER BY at LIMIT 30")"; }
 sound() {
 	is "$(ask 'SELECT count(*) FROM rpq.check_integrity()')" 0 "$1: check_integrity() is empty" || diag "$(ask 'SELECT * FROM rpq.check_integrity() LIMIT 20')"
+	is "$(ask 'SELECT * FROM rt.oracle()')" '' "$1: so says a second opinion"
 }
 
 drive $calm 0
