@@ -22,11 +22,14 @@ END $$;
 CREATE FUNCTION rt.pick(choice text[]) RETURNS text LANGUAGE sql VOLATILE AS
 $$ SELECT choice[1 + floor(random() * array_length(choice, 1))] $$;
 
--- A workload's id, mostly a recent one.
+-- A workload's id: one that is placed, or a recent one.
 CREATE FUNCTION rt.some_workload() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	top bigint := (SELECT max(workload_id) FROM rpq_store.workload);
 BEGIN
+	IF random() < 0.4 THEN
+		RETURN (SELECT workload_id FROM rpq_store.workload WHERE status IN ('starting', 'running') ORDER BY random() LIMIT 1);
+	END IF;
 	RETURN greatest(1, top - floor(power(random(), 2) * least(top, 400))::bigint);
 END $$;
 
@@ -40,7 +43,7 @@ END $$;
 
 CREATE FUNCTION rt.row_call() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	w bigint := rt.some_workload();
+	w bigint := coalesce(rt.some_workload(), 1);
 BEGIN
 	RETURN CASE
 		WHEN random() < 0.15 THEN format('SELECT rpq.stop(workload => %s)', w)
@@ -157,14 +160,17 @@ END $$;
 
 -- A second opinion, made of nothing but workloads, pods and nodes; one statement, so one snapshot.  A row for each thing
 -- that is wrong.
+-- Devices in the unit of amounts, 1/21000, in which sevenths are whole.
+CREATE FUNCTION rt.units(amounts rpq.resources) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT round(t.gpu(amounts) * 21000)::bigint $$;
+
 CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	WITH live AS (
-		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, t.gpu(w.resources) AS gpu
+		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, rt.units(w.resources) AS gpu
 		FROM rpq_store.workload w WHERE w.status IN ('starting', 'running')),
-	pool AS (SELECT p.pool_id, p.name, t.gpu(p.used) AS used, t.gpu(p.total) AS total FROM rpq.pools p),
+	pool AS (SELECT p.pool_id, p.name, rt.units(p.used) AS used, rt.units(p.total) AS total FROM rpq.pools p),
 	held AS (SELECT pool_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1),
 	placed AS (
-		SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt, t.gpu(w.resources) AS gpu, n.pool_id
+		SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt, rt.units(w.resources) AS gpu, n.pool_id
 		FROM rpq_store.pod p JOIN rpq_store.workload w USING (workload_id) JOIN rpq_store.node n USING (node_id))
 	SELECT format('pool %s shows %s used, its workloads hold %s', name, used, coalesce(gpu, 0))
 	FROM pool LEFT JOIN held USING (pool_id) WHERE used <> coalesce(gpu, 0)
@@ -172,13 +178,13 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT format('pool %s: %s used of %s', name, used, total) FROM pool WHERE used > total
 	UNION ALL
 	SELECT format('pool %s shows %s used, its ledger sums to %s', name, used, coalesce(l.gpu, 0))
-	FROM pool LEFT JOIN (SELECT pool, t.gpu(rpq.sum(resources)) AS gpu FROM rpq.ledger GROUP BY 1) l ON l.pool = name
+	FROM pool LEFT JOIN (SELECT pool, rt.units(rpq.sum(resources)) AS gpu FROM rpq.ledger GROUP BY 1) l ON l.pool = name
 	WHERE used <> coalesce(l.gpu, 0)
 	UNION ALL
-	SELECT format('member %s of %s shows %s used, holds %s', m.account, m.pool, t.gpu(m.used), coalesce(h.gpu, 0))
+	SELECT format('member %s of %s shows %s used, holds %s', m.account, m.pool, rt.units(m.used), coalesce(h.gpu, 0))
 	FROM rpq.members m LEFT JOIN (SELECT pool_id, account_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1, 2) h
 		USING (pool_id, account_id)
-	WHERE m.instance_type IS NULL AND t.gpu(m.used) <> coalesce(h.gpu, 0)
+	WHERE m.instance_type IS NULL AND rt.units(m.used) <> coalesce(h.gpu, 0)
 	UNION ALL
 	SELECT format('gang %s: %s of %s pods', workload_id, (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id
 				  AND p.attempt = live.attempt), replicas)
@@ -187,11 +193,11 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT format('workload %s is placed in another pool than its pods', live.workload_id)
 	FROM live JOIN placed USING (workload_id) WHERE live.pool_id <> placed.pool_id AND live.attempt = placed.attempt
 	UNION ALL
-	SELECT format('node %s: %s on %s', n.name, sum(p.gpu), t.gpu(n.capacity))
-	FROM placed p JOIN rpq_store.node n USING (node_id) GROUP BY n.name, n.capacity HAVING sum(p.gpu) > t.gpu(n.capacity)
+	SELECT format('node %s: %s on %s', n.name, sum(p.gpu), rt.units(n.capacity))
+	FROM placed p JOIN rpq_store.node n USING (node_id) GROUP BY n.name, n.capacity HAVING sum(p.gpu) > rt.units(n.capacity)
 	UNION ALL
-	SELECT format('device %s of node %s: %s', d, node_id, sum(least(gpu, 1)))
-	FROM placed, unnest(devices) d GROUP BY node_id, d HAVING sum(least(gpu, 1)) > 1
+	SELECT format('device %s of node %s: %s', d, node_id, sum(least(gpu, 21000)))
+	FROM placed, unnest(devices) d GROUP BY node_id, d HAVING sum(least(gpu, 21000)) > 21000
 	UNION ALL
-	SELECT format('pod %s has %s devices for %s', pod_id, cardinality(devices), gpu) FROM placed WHERE cardinality(devices) <> ceil(gpu)
+	SELECT format('pod %s has %s devices for %s', pod_id, cardinality(devices), gpu) FROM placed WHERE cardinality(devices) <> ceil(gpu / 21000.0)
 $$;
