@@ -132,7 +132,8 @@ INSERT INTO t.plain (function, args) VALUES
 ('report_checkpoint', 'workload|PLACED|id;;attempt|1|int-any optional;;detail|''d''|text optional'),
 ('schedule', 'pool|''acme/p1''|name-f optional;;dry_run|false|bool optional'),
 ('explain', 'workload|QUEUED|id'),
-('node_map', 'pool|''acme/p1''|name-f required');
+('node_map', 'pool|''acme/p1''|name-f required'),
+('node_map_svg', 'pool|''acme/p1''|name-f required');
 
 -- Kinds that only vary one above.
 INSERT INTO t.bad SELECT 'tenant-x', value, states FROM t.bad WHERE kind = 'tenant' AND value <> '''beta''';
