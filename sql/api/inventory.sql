@@ -78,6 +78,9 @@ BEGIN
 	SELECT n.pool_id, n.type_id, n.usable, count(*)
 	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools)
 	GROUP BY n.pool_id, n.type_id, n.usable;
+	-- a total that is out of range (22003) is refused here, not met by every later reader
+	PERFORM c.pool_id, rpq.sum(c.capacity OPERATOR(rpq.*) c.nodes::numeric)
+	FROM rpq_store.pool_capacity AS c WHERE c.pool_id = ANY (recount_capacity.pools) GROUP BY c.pool_id;
 	INSERT INTO rpq_store.pool_instance (pool_id, type_id)
 	SELECT DISTINCT n.pool_id, n.type_id
 	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools)

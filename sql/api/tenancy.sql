@@ -77,7 +77,7 @@ DECLARE
 	ids bigint[];
 	unknown text[];
 BEGIN
-	IF coalesce(cardinality(names), 0) = 0 OR array_position(names, NULL) IS NOT NULL THEN
+	IF coalesce(cardinality(names), 0) = 0 OR array_ndims(names) > 1 OR array_position(names, NULL) IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the accounts must be given',
 			DETAIL = 'It is an array of at least one name, none of them NULL.';
 	END IF;

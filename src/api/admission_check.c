@@ -112,13 +112,13 @@ load_workload_types(PoolFacts *facts)
 		facts->workload_types[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
 }
 
-/* From the one row of a facts statement; NULL when there is none that the account may see. */
+/* From the one row of a facts statement; NULL when there is none. */
 static PoolFacts *
 take_facts(int64 account_id, uint64 rows)
 {
 	PoolFacts  *facts;
 
-	if (rows == 0 || rpq_column_int64(0, 12, 0) == 0)
+	if (rows == 0)
 		return NULL;
 	facts = palloc0(sizeof(PoolFacts));
 	facts->account_id = account_id;
@@ -132,6 +132,7 @@ take_facts(int64 account_id, uint64 rows)
 	facts->max_priority = (int) rpq_column_int64(0, 9, 100);
 	facts->may_guarantee = rpq_column_int64(0, 10, 0) != 0;
 	facts->authorized = rpq_column_int64(0, 11, 0) != 0;
+	facts->visible = rpq_column_int64(0, 12, 0) != 0;
 	load_workload_types(facts);
 	SPI_freetuptable(SPI_tuptable);
 	load_sizes(facts);
@@ -166,7 +167,7 @@ pool_facts_by_id(int64 account_id, int64 pool_id)
 	Datum		values[2] = {Int64GetDatum(account_id), Int64GetDatum(pool_id)};
 	PoolFacts  *facts = take_facts(account_id, rpq_exec(&facts_by_id, values, NULL));
 
-	if (facts == NULL)
+	if (facts == NULL || !facts->visible)
 		rpq_no_such_id(KIND_POOL, pool_id);
 	return facts;
 }

@@ -32,6 +32,7 @@ typedef struct PoolFacts
 	int64		tenant_id;
 	char	   *pool;
 	char	   *status;
+	bool		visible;		/* to the account */
 	bool		authorized;
 	bool		frozen;
 	bool		allow_guarantee;
@@ -59,7 +60,10 @@ typedef struct Request
 	int64	   *instance_types;
 } Request;
 
-/* The pool by name ('pool' or 'tenant/pool') or by id, for an account; 42704 when the account may not see it. */
+/*
+ * The pool by name ('pool' or 'tenant/pool') or by id, for an account.  42704 when there is none; by id also when the
+ * account may not see it, by name the caller looks at visible.
+ */
 extern PoolFacts *pool_facts(int64 account_id, const char *name);
 extern PoolFacts *pool_facts_by_id(int64 account_id, int64 pool_id);
 

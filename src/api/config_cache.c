@@ -96,7 +96,9 @@ register_callbacks(void)
 }
 
 /*
- * Throws away what is out of date, and makes the cache ready to keep things.
+ * Throws away what is out of date, and makes the cache ready to keep things.  Only config_caller calls this, at the
+ * beginning of a submission: what it and the others return lives at least until the next submission begins, whatever
+ * news arrives meanwhile.
  */
 static void
 check_kept(void)
@@ -185,7 +187,7 @@ config_pool_facts(int64 account_id, const char *pool)
 	MemoryContext old;
 	uint64		before;
 
-	check_kept();
+	Assert(kept != NULL);
 	usable = make_key(&key, account_id, pool, 'p') && may_keep();
 	entry = usable ? hash_search(kept, &key, HASH_FIND, NULL) : NULL;
 	if (entry != NULL)
@@ -209,7 +211,7 @@ config_workload_type(int64 account_id, const char *name)
 	bool		usable;
 	uint64		before;
 
-	check_kept();
+	Assert(kept != NULL);
 	usable = make_key(&key, account_id, name, 't') && may_keep();
 	if (usable && hash_search(kept, &key, HASH_FIND, NULL) != NULL)
 		return true;

@@ -9,7 +9,10 @@
 #include "api/admission_check.h"
 #include "api/api.h"
 
-/* Valid until the end of the statement; raises as rpq_authorize("submit", NULL) does. */
+/*
+ * Begins a submission: raises as rpq_authorize("submit", NULL) does.  What this and the next two return stays valid until
+ * the next submission begins.
+ */
 extern const Caller *config_caller(void);
 
 /* The same as pool_facts(), kept while the configuration stays as it is. */
@@ -18,7 +21,7 @@ extern const PoolFacts *config_pool_facts(int64 account_id, const char *pool);
 /* Whether the account's tenant has this workload type. */
 extern bool config_workload_type(int64 account_id, const char *name);
 
-/* Not cached; whether the tenant of the account has this workload type. */
+/* Not kept; whether the tenant of the account has this workload type. */
 extern bool workload_type_exists(int64 account_id, const char *name);
 
 #endif							/* RPQ_API_CONFIG_CACHE_H */

@@ -292,6 +292,107 @@ rpq_schedule(PG_FUNCTION_ARGS)
 }
 
 /*
+ * Scopes whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop the
+ * others, whose work is rolled back with it only once.
+ */
+typedef struct FailedScope
+{
+	int64		scope_id;
+	TimestampTz retry_at;
+	int			failures;
+} FailedScope;
+
+#define MAX_FAILED_SCOPES 64
+
+static FailedScope failed_scopes[MAX_FAILED_SCOPES];
+
+static void
+note_failure(int64 scope_id)
+{
+	FailedScope *slot = NULL;
+
+	for (int i = 0; i < MAX_FAILED_SCOPES; i++)
+	{
+		FailedScope *f = &failed_scopes[i];
+
+		if (f->scope_id == scope_id)
+		{
+			slot = f;
+			break;
+		}
+		if (slot == NULL || f->retry_at < slot->retry_at)
+			slot = f;
+	}
+	slot->failures = slot->scope_id == scope_id ? slot->failures + 1 : 1;
+	slot->scope_id = scope_id;
+	slot->retry_at = GetCurrentTimestamp() + INT64CONST(1000000) * (1 << Min(slot->failures, 6));
+}
+
+static int
+without_failed(int64 *scopes, int n)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			kept = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		bool		failed = false;
+
+		for (int j = 0; j < MAX_FAILED_SCOPES; j++)
+			failed = failed || (failed_scopes[j].scope_id == scopes[i] && failed_scopes[j].retry_at > now);
+		if (!failed)
+			scopes[kept++] = scopes[i];
+	}
+	return kept;
+}
+
+typedef struct CycleSum
+{
+	int			pools;
+	int64		entries;
+	int64		admitted;
+	bool		more;
+} CycleSum;
+
+static void
+run_one(int64 scope_id, CycleSum *sum)
+{
+	Book	   *book = cycle_open(&scope_id, 1, true);
+	CyclePlan  *plan = cycle_decide(book, rpq_cycle_batch, false);
+
+	book_apply(book, plan);
+	sum->entries += book->nentries;
+	sum->admitted += plan == NULL ? 0 : plan->nadmissions;
+	sum->more = sum->more || (plan != NULL && plan->more);
+	cycle_close(book);
+}
+
+static void
+run_due(CycleSum *sum)
+{
+	Datum		now = TimestampTzGetDatum(rpq_now());
+	int			n = (int) rpq_exec(&due_scopes, &now, NULL);
+	int64	   *due = result_ids(n);
+
+	n = without_failed(due, n);
+	sum->pools = cycle_take_turns(due, n, true, due);
+	for (volatile int i = 0; i < sum->pools; i++)
+	{
+		PG_TRY();
+		{
+			run_one(due[i], sum);
+		}
+		PG_CATCH();
+		{
+			note_failure(due[i]);
+			PG_RE_THROW();
+		}
+		PG_END_TRY();
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
  * rpq_store.run_cycles(): the worker's cycle over every scope that has something to do and whose turn is free.  Returns
  * (more, changed, summary).
  */
@@ -301,38 +402,17 @@ rpq_run_cycles(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[3];
 	bool		nulls[3] = {false};
-	Datum		now = TimestampTzGetDatum(rpq_now());
-	int64	   *due;
-	int64	   *taken;
-	int			n;
-	int64		entries = 0;
-	int64		admitted = 0;
-	bool		more = false;
+	CycleSum	sum = {0};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "run_cycles returns a row");
 	tupdesc = BlessTupleDesc(tupdesc);
 	SPI_connect();
-	n = (int) rpq_exec(&due_scopes, &now, NULL);
-	due = result_ids(n);
-	taken = palloc(sizeof(int64) * Max(n, 1));
-	n = cycle_take_turns(due, n, true, taken);
-	for (int i = 0; i < n; i++)
-	{
-		Book	   *book = cycle_open(&taken[i], 1, true);
-		CyclePlan	   *plan = cycle_decide(book, rpq_cycle_batch, false);
-
-		book_apply(book, plan);
-		entries += book->nentries;
-		admitted += plan == NULL ? 0 : plan->nadmissions;
-		more = more || (plan != NULL && plan->more);
-		cycle_close(book);
-		CHECK_FOR_INTERRUPTS();
-	}
+	run_due(&sum);
 	SPI_finish();
-	values[0] = BoolGetDatum(more);
-	values[1] = Int32GetDatum((int32) Min(entries + admitted, PG_INT32_MAX));
-	values[2] = CStringGetTextDatum(psprintf("{\"pools\": %d, \"entries\": %lld, \"admitted\": %lld}", n,
-											 (long long) entries, (long long) admitted));
+	values[0] = BoolGetDatum(sum.more);
+	values[1] = Int32GetDatum((int32) Min(sum.entries + sum.admitted, PG_INT32_MAX));
+	values[2] = CStringGetTextDatum(psprintf("{\"pools\": %d, \"entries\": %lld, \"admitted\": %lld}", sum.pools,
+											 (long long) sum.entries, (long long) sum.admitted));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

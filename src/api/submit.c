@@ -136,6 +136,9 @@ look_up(FunctionCallInfo fcinfo)
 	if (submitter.account_id == 0)
 		refuse_argument("account");
 	submitter.facts = config_pool_facts(submitter.account_id, text_argument(fcinfo, ARG_POOL));
+	/* whoever sees the pool is told that the account has no right there; everybody else, that there is no such pool */
+	if (!submitter.facts->visible && !submitter.caller->platform_admin)
+		rpq_no_such_name(KIND_POOL, text_argument(fcinfo, ARG_POOL));
 	return submitter;
 }
 

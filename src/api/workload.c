@@ -360,7 +360,14 @@ enqueue_facts(FunctionCallInfo fcinfo, const WorkloadRow *w)
 	if (!PG_ARGISNULL(2))
 		rpq_no_such_name(KIND_QUEUE, text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	if (!PG_ARGISNULL(1))
-		return pool_facts(w->parts.account_id, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	{
+		char	   *pool = text_to_cstring(PG_GETARG_TEXT_PP(1));
+		PoolFacts  *facts = pool_facts(w->parts.account_id, pool);
+
+		if (!facts->visible)
+			rpq_no_such_name(KIND_POOL, pool);
+		return facts;
+	}
 	return pool_facts_by_id(w->parts.account_id, w->parts.scope_id);
 }
 

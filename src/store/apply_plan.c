@@ -287,7 +287,7 @@ write_freed(Book *book)
  * room is freed; one that the batch cut off, or whose members were all locked by clients, is tried again.
  */
 static void
-settle_lane(Book *book, Lane *lane, LaneRow *row, bool more)
+settle_lane(Book *book, Lane *lane, LaneRow *row)
 {
 	Scope	   *scope = book_scope(book, row->key.scope_id);
 	const char *code = NULL;
@@ -302,15 +302,15 @@ settle_lane(Book *book, Lane *lane, LaneRow *row, bool more)
 		sentence = reason_sentence(book->world, lane->reason);
 		epoch = scope->room_epoch;
 	}
-	row->head_at = lane->head_at;
-	row->head_id = lane->head_id;
+	row->head_at = row->passed_over ? row->passed_at : lane->head_at;
+	row->head_id = row->passed_over ? row->passed_id : lane->head_id;
 	if (row->changed || epoch != row->blocked_at_epoch || (code == NULL) != (row->reason_code == NULL) ||
 		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL || strcmp(sentence, row->reason) != 0)))
 	{
 		row->changed = true;
 		scope->changed = true;
 	}
-	row->considered = lane->reason != NULL;
+	row->considered = lane->considered && lane->reason != NULL;
 	row->blocked_at_epoch = epoch;
 	row->reason_code = code;
 	row->reason = sentence;
@@ -328,7 +328,7 @@ book_apply(Book *book, CyclePlan *plan)
 		write_entries(book, plan);
 	}
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)
-		settle_lane(book, &book->world->lanes[i], book->lane_rows[i], plan != NULL && plan->more);
+		settle_lane(book, &book->world->lanes[i], book->lane_rows[i]);
 	rows_write_nodes(book);
 	rows_write_usage(book);
 	rows_write_lanes(book);

@@ -79,6 +79,9 @@ typedef struct LaneRow
 	bool		considered;
 	const char *reason_code;	/* NULL: none */
 	const char *reason;
+	bool		passed_over;	/* a member that its client keeps locked: the first of them */
+	TimestampTz passed_at;
+	int64		passed_id;
 
 	/* the shape; loaded with the row, or from a member for a new lane */
 	bool		has_shape;

@@ -213,6 +213,7 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 		*last_usable = row->usable;
 		*last_vector = book_vector(book, row->usable, 0);
 	}
+	node->capacity = *last_vector;
 	node->free = palloc(sizeof(int64) * book->nkeys);
 	memcpy(node->free, *last_vector, sizeof(int64) * book->nkeys);
 	for (int k = 0; k < resources_nkeys(row->used); k++)

@@ -18,18 +18,32 @@
 #include "store/spi.h"
 
 /* The shape's columns are compared too: two shapes with one hash must never pass for each other. */
-#define MEMBERS \
-	"SELECT workload_id, submitted_at, attempt," \
-	"       account_id = $6 AND replicas = $7 AND priority = $8 AND resources OPERATOR(rpq.=) $9" \
-	"  FROM rpq_store.workload" \
-	" WHERE scope_id = $1 AND shape = $2 AND status = 'queued' AND (submitted_at, workload_id) >= ($3, $4)" \
-	" ORDER BY submitted_at, workload_id LIMIT $5"
+#define AS_EXPECTED \
+	"w.account_id = $6 AND w.replicas = $7 AND w.priority = $8 AND w.resources OPERATOR(rpq.=) $9"
+
+#define IN_LANE \
+	"  FROM rpq_store.workload w" \
+	" WHERE w.scope_id = $1 AND w.shape = $2 AND w.status = 'queued' AND (w.submitted_at, w.workload_id) >= ($3, $4)" \
+	" ORDER BY w.submitted_at, w.workload_id LIMIT $5"
 
 #define MEMBER_ARGS \
 	9, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, RPQ_RESOURCES_ARG}
 
-static RpqStatement look_at_members = {MEMBERS, MEMBER_ARGS};
-static RpqStatement take_members = {MEMBERS " FOR UPDATE SKIP LOCKED", MEMBER_ARGS};
+static RpqStatement look_at_members = {
+	"SELECT w.workload_id, w.submitted_at, w.attempt, " AS_EXPECTED IN_LANE, MEMBER_ARGS
+};
+
+/* attempt is NULL for one whose row another session has in hand. */
+static RpqStatement take_members = {
+	"WITH k AS MATERIALIZED (SELECT w.workload_id, w.submitted_at" IN_LANE "),"
+	" l AS MATERIALIZED (SELECT w.workload_id, w.attempt, " AS_EXPECTED " AS expected"
+	"   FROM k JOIN rpq_store.workload w ON w.workload_id = k.workload_id AND w.scope_id = $1 AND w.shape = $2"
+	"                                   AND w.status = 'queued'"
+	"    FOR UPDATE OF w SKIP LOCKED)"
+	"SELECT k.workload_id, k.submitted_at, l.attempt, l.expected"
+	"  FROM k LEFT JOIN l ON l.workload_id = k.workload_id ORDER BY k.submitted_at, k.workload_id",
+	MEMBER_ARGS
+};
 
 static void
 set_aside(Book *book, int64 workload_id)
@@ -38,6 +52,17 @@ set_aside(Book *book, int64 workload_id)
 
 	book->set_aside = book->set_aside == NULL ? palloc(bytes) : repalloc(book->set_aside, bytes);
 	book->set_aside[book->nset_aside++] = workload_id;
+}
+
+/* The lane's head must not move past one that was passed over: it is the next again when its client lets go. */
+static void
+pass_over(LaneRow *row, TimestampTz at, int64 id)
+{
+	if (row->passed_over)
+		return;
+	row->passed_over = true;
+	row->passed_at = at;
+	row->passed_id = id;
 }
 
 static int
@@ -63,6 +88,11 @@ read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *ou
 	{
 		*next_id = rpq_column_int64(i, 1, 0) + 1;
 		*next_at = rpq_column_int64(i, 2, 0);
+		if (rpq_column_int64(i, 3, -1) < 0)
+		{
+			pass_over(row, *next_at, *next_id - 1);
+			continue;
+		}
 		if (rpq_column_int64(i, 4, 0) == 0)
 		{
 			set_aside(book, rpq_column_int64(i, 1, 0));
