@@ -80,7 +80,7 @@ $(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.cont
 AGAIN = +@$(MAKE) --no-print-directory
 export_config = PG_CONFIG='$(PG_CONFIG)'
 
-.PHONY: all help packages ready demo demo-stop test test-long bench lint dist
+.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement lint dist
 
 help:
 	@echo 'make             build the library and the extension script'
@@ -90,7 +90,8 @@ help:
 	@echo 'make demo-stop   stop and remove that server'
 	@echo 'make test        build, install, run all tests on private servers; ends with: N passed, N failed'
 	@echo 'make test-long   the same, with the random and destructive tests repeated often, and valgrind'
-	@echo 'make bench       build, install, print the table of doc/benchmarks.md'
+	@echo 'make bench       build, install, print the table of doc/benchmarks.md (BENCH="part ..." for some of it)'
+	@echo 'make bench-placement  place the OpenB lists through SQL (OPENB=folder, default $(OPENB))'
 	@echo 'make lint        clang-tidy over the C sources'
 	@echo 'make dist        rpq-$(RPQ_VERSION).zip and .tar.gz of the last commit'
 	@echo 'make packages    install what is missing from Debian (as root; other targets do it themselves)'
@@ -118,9 +119,18 @@ test-long: ready
 	@$(export_config) scripts/packages lint
 	@$(export_config) RPQ_LONG=1 test/run
 
+# What a server of this size is set to; durability is PostgreSQL's own.
+BENCH_CONF = --conf 'shared_buffers = 512MB' --conf 'max_wal_size = 8GB'
+# The trace files stay outside of the project; RPQ_TRACES names the folder of all of them.
+RPQ_TRACES ?= ../shared/data
+OPENB ?= $(RPQ_TRACES)/openb
+
 bench: ready
 	@test -x test/bench/run || { echo 'test/bench/run is missing'; false; }
-	@$(export_config) scripts/cluster run --durable -- test/bench/run
+	@$(export_config) scripts/cluster run --durable $(BENCH_CONF) -- test/bench/run
+
+bench-placement: ready
+	@$(export_config) OPENB='$(OPENB)' scripts/cluster run $(BENCH_CONF) -- test/bench/placement
 
 lint:
 	@$(export_config) scripts/packages lint

@@ -1,0 +1,1 @@
+SELECT handmade.submit('p1', 1, 1, 4);
