@@ -20,7 +20,7 @@ drive() {
 	pids=()
 	for i in $(seq $sessions); do
 		level=${levels[$(((i - 1) % 4))]}
-		PGOPTIONS="-c default_transaction_isolation='${level// /\\ }'" psql -Xq -v VERBOSITY=terse -d random \
+		PGOPTIONS="$PGOPTIONS -c default_transaction_isolation=${level// /\\ }" psql -Xq -v VERBOSITY=terse -d random \
 			-c "CALL rt.drive($i, ($seed + 1000 * $2 + $i) / 1000000.0, $1)" > "$race_out/drive.$2.$i" 2>&1 &
 		pids+=($!)
 	done
