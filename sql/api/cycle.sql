@@ -19,9 +19,13 @@ AS $$
 DECLARE
 	carried int;
 BEGIN
-	IF rpq_store.is_fenced() THEN
-		more := false;
-		changed := 0;
+	more := false;
+	changed := 0;
+	-- without a fence nothing has been stored, or a restore is still on its way to it
+	IF NOT EXISTS (SELECT FROM rpq_store.fence) THEN
+		RETURN;
+	ELSIF rpq_store.is_fenced() THEN
+		summary := 'fenced';
 		RETURN;
 	END IF;
 	carried := rpq_store.run_pending_operations();
