@@ -43,29 +43,29 @@ COMMENT ON FUNCTION rpq_store.is_platform_role(text) IS
 'true for a superuser and a member of the role that owns the extension: its account may submit everywhere';
 
 -- What submissions look up is kept per session (src/api/config_cache.c) and thrown away when one of its tables changes.
--- The trigger writes nothing, so it is harmless in a restore.
+-- Rows that are added are announced by take_turns, which every function that adds them calls: nothing fires in a restore.
 CREATE OR REPLACE FUNCTION rpq_store.config_changed() RETURNS trigger
 LANGUAGE c SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_config_changed';
 COMMENT ON FUNCTION rpq_store.config_changed() IS 'statement trigger: tells every session to look its configuration up anew';
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.account
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.account
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.fence
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.fence
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.instance_type
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.instance_type
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.member
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.member
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.member_quota
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.member_quota
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_admin
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_admin
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_capacity
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_capacity
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_instance
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_instance
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.tenant
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.tenant
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
-CREATE OR REPLACE TRIGGER config_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON rpq_store.workload_type
+CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.workload_type
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();

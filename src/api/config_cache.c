@@ -5,8 +5,9 @@
  *
  * Half of a submission's time would go into finding out the same few things again: who asks, the pool's settings, sizes
  * and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
- * statement trigger on each of these tables sends a relcache invalidation, which the server delivers when the change
- * commits, and every session takes note of before its next statement.  So what a session has been told to be committed
+ * statement trigger on each of these tables (UPDATE, DELETE, TRUNCATE), and take_turns, which every function calls that
+ * adds rows to them, send a relcache invalidation, which the server delivers when the change commits, and every session
+ * takes note of before its next statement.  So what a session has been told to be committed
  * is never overlooked, as with the server's own catalog caches.
  *
  * What is read is kept only if no invalidation arrived while it was read, and only under READ COMMITTED, where each

@@ -10,12 +10,15 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -164,6 +167,8 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 	values[0] = rpq_int8_array(taken, ntaken);
 	rpq_exec(&change_turns, values, NULL);
 	SPI_finish();
+	/* what sessions keep of the pools' configuration is looked up anew: see config_cache.c */
+	CacheInvalidateRelcacheByRelid(get_relname_relid("pool", get_namespace_oid("rpq_store", false)));
 	rpq_wake_at_commit();
 	PG_RETURN_VOID();
 }
