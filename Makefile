@@ -80,7 +80,7 @@ $(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.cont
 AGAIN = +@$(MAKE) --no-print-directory
 export_config = PG_CONFIG='$(PG_CONFIG)'
 
-.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement lint dist
+.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement lint dist reference
 
 help:
 	@echo 'make             build the library and the extension script'
@@ -94,6 +94,7 @@ help:
 	@echo 'make bench-placement  place the OpenB lists through SQL (OPENB=folder, default $(OPENB))'
 	@echo 'make lint        clang-tidy over the C sources'
 	@echo 'make dist        rpq-$(RPQ_VERSION).zip and .tar.gz of the last commit'
+	@echo 'make reference   doc/reference.md, made from the comments in the database'
 	@echo 'make packages    install what is missing from Debian (as root; other targets do it themselves)'
 	@echo 'make clean       remove what was built'
 	@echo 'Variables: PG_CONFIG=path, with_llvm=no (no bitcode), WERROR= (warnings are no errors)'
@@ -135,6 +136,10 @@ bench-placement: ready
 lint:
 	@$(export_config) scripts/packages lint
 	@$(export_config) scripts/lint
+
+reference: ready
+	@$(export_config) scripts/cluster run -- scripts/reference > doc/reference.md.tmp
+	@mv doc/reference.md.tmp doc/reference.md
 
 dist:
 	git archive --format=zip --prefix=rpq-$(RPQ_VERSION)/ -o rpq-$(RPQ_VERSION).zip HEAD

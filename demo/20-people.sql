@@ -32,7 +32,6 @@ SELECT rpq.authorize('research', '{ana,ben}'),
 	   rpq.authorize('serving', '{dora}', quota => 'gpu=16'), rpq.authorize('serving', '{chen}'),
 	   rpq.authorize('etl', '{airflow}') \g /dev/null
 SELECT rpq.edit_pool('fra1-gpu', user_default_quota => 'gpu=32', description => 'notebooks, evaluation, all the rest'),
-	   rpq.edit_pool('serving', isolate_accounts => true),
 	   rpq.grant_pool_admin('research', 'chen') \g /dev/null
 RESET SESSION AUTHORIZATION;
 

@@ -53,12 +53,9 @@ SELECT p.tenant || '/' || p.name AS pool, rpq.pretty(l.sum) AS ledger, l.entries
  ORDER BY 1;
 \echo 'rpq.check_integrity(), a row for each violation of an invariant:'
 \echo
-SELECT to_regprocedure('rpq.check_integrity()') IS NOT NULL AS checked \gset
-\if :checked
 \pset footer on
 SELECT * FROM rpq.check_integrity();
 \pset footer off
-\endif
 
 \echo '8. The history.  Every administrative act, with who did it, and what changed:'
 \echo
