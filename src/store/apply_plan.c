@@ -302,8 +302,15 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 		sentence = reason_sentence(book->world, lane->reason);
 		epoch = scope->room_epoch;
 	}
-	row->head_at = row->passed_over ? row->passed_at : lane->head_at;
-	row->head_id = row->passed_over ? row->passed_id : lane->head_id;
+	row->head_at = lane->head_at;
+	row->head_id = lane->head_id;
+	/* members are read ahead, so the one that was passed over may be behind the first that was not admitted */
+	if (row->passed_over && (row->passed_at < row->head_at ||
+							 (row->passed_at == row->head_at && row->passed_id < row->head_id)))
+	{
+		row->head_at = row->passed_at;
+		row->head_id = row->passed_id;
+	}
 	if (row->changed || epoch != row->blocked_at_epoch || (code == NULL) != (row->reason_code == NULL) ||
 		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL || strcmp(sentence, row->reason) != 0)))
 	{
