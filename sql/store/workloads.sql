@@ -50,6 +50,7 @@ CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE en
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
 	WHERE deadline IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX workload_ended_account ON rpq_store.workload (account_id, ended_at) WHERE ended_at IS NOT NULL;
 
 -- Ledger, inbox, feed and workload_events in one: append-only, never updated or flagged.
 -- kind: enqueue withdraw edit admit start release move late_report carry draft.

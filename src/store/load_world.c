@@ -278,6 +278,12 @@ load_new_shapes(Book *book, int n)
 	for (uint64 r = 0; r < rows; r++)
 		take_shape(book_lane(book, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0)), r);
 	SPI_freetuptable(SPI_tuptable);
+	if (rows != (uint64) n)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("the ledger counts waiting workloads that are not there"),
+				 errdetail("%d lanes should have members, %llu have.", n, (unsigned long long) rows),
+				 errhint("rpq.check_integrity() names what differs; somebody changed rpq_store.workload by hand.")));
 }
 
 void
