@@ -88,7 +88,7 @@ BEGIN
 		RETURN OLD;
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'the operation history cannot be changed',
-		HINT = 'rpq.retention() deletes what is past rpq.history_retention.';
+		HINT = 'What has happened stays recorded; a change that was wrong is undone by another change.';
 END
 $$;
 COMMENT ON FUNCTION rpq_store.keep_history() IS

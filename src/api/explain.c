@@ -57,7 +57,10 @@ put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check)
 	nulls[3] = check->wanted == NULL;
 	values[3] = check->wanted == NULL ? (Datum) 0 : ResourcesPGetDatum(book_resources(book, check->wanted));
 	nulls[4] = check->available == NULL;
-	values[4] = check->available == NULL ? (Datum) 0 : ResourcesPGetDatum(book_resources(book, check->available));
+	/* in the keys that are wanted; one that the limit lacks is not bounded, and not shown */
+	values[4] = check->available == NULL ? (Datum) 0 :
+		ResourcesPGetDatum(check->wanted == NULL ? book_resources(book, check->available) :
+						   world_resources(book->world, check->available, check->wanted, check->available));
 	nulls[5] = check->detail == NULL;
 	values[5] = check->detail == NULL ? (Datum) 0 : CStringGetTextDatum(check->detail);
 	nulls[6] = check->way_out == NULL;

@@ -116,7 +116,10 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 		Room	   *room;
 
 		if (!usable[t])
+		{
+			reason->some_types = true;
 			continue;
+		}
 		room = room_get(placer, pool, t);
 		for (int k = 0; k < world->nkeys; k++)
 		{

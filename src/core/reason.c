@@ -132,7 +132,8 @@ append_room(StringInfo text, const World *world, const Reason *reason)
 	const int64 *wanted = reason->wanted;
 	bool		scarce = false;
 
-	appendStringInfo(text, "%s free in the pool, at most ", vector_text(world, reason->available, wanted, NULL));
+	appendStringInfo(text, "%s free %s, at most ", vector_text(world, reason->available, wanted, NULL),
+					 reason->some_types ? "on the allowed instance types" : "in the pool");
 	appendStringInfo(text, "%s on one node", vector_text(world, reason->largest, wanted, NULL));
 	for (int k = 0; k < world->nkeys; k++)
 		scarce |= wanted[k] > reason->largest[k];

@@ -161,6 +161,7 @@ typedef struct Reason
 	char	   *why_unavailable;	/* with unavailable: "2 nodes cordoned, 1 node unhealthy" */
 	int			fitting;		/* gang: how many of the replicas would fit */
 	int			replicas;
+	bool		some_types;		/* the figures are those of the instance types that the workload allows */
 	int64		ahead;			/* behind: workload id of the one that is ahead */
 } Reason;
 
