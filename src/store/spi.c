@@ -74,15 +74,25 @@ has_to_be_planned(SPIPlanPtr plan)
 	return !source->is_valid || source->gplan == NULL || !source->gplan->is_valid;
 }
 
-/* Makes the planner find rows by key; the returned level ends it. */
-static int
-plan_for_large_tables(void)
+static void
+switch_off(const char *setting)
 {
-	static const char *const methods[] = {"enable_seqscan", "enable_hashjoin", "enable_mergejoin"};
+	(void) set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Settings for the planner, until the returned level is ended.  Compiling never pays for what runs in milliseconds. */
+static int
+settings_to_plan(const RpqStatement *statement)
+{
 	int			level = NewGUCNestLevel();
 
-	for (int i = 0; i < lengthof(methods); i++)
-		(void) set_config_option(methods[i], "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	switch_off("jit");
+	if (!statement->planner_is_free)
+	{
+		switch_off("enable_seqscan");
+		switch_off("enable_hashjoin");
+		switch_off("enable_mergejoin");
+	}
 	return level;
 }
 
@@ -94,8 +104,8 @@ execute(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snap
 	int			level = 0;
 	int			result;
 
-	if (!statement->planner_is_free && has_to_be_planned(plan))
-		level = plan_for_large_tables();
+	if (has_to_be_planned(plan))
+		level = settings_to_plan(statement);
 	if (snapshot == InvalidSnapshot)
 		result = SPI_execute_plan(plan, values, nulls, read_only, 0);
 	else
