@@ -26,4 +26,5 @@ status=0
 for pid in "${pids[@]}"; do wait "$pid" || status=1; done
 $psql -f evening.psql || status=1
 for pid in "${executors[@]}"; do wait "$pid" || status=1; done
+$psql -f settle.psql || status=1
 exit $status

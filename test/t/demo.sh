@@ -9,7 +9,7 @@ ask() { psql -XAtq -h "$RPQ_DEMO_DIR" -U "${2:-postgres}" -d demo -c "$1" 2>&1; 
 shown=$("$RPQ_ROOT/scripts/demo" start 2>&1)
 ok $? 'the demo runs' || diag "$shown"
 is "$(echo "$shown" | grep -cE '^[1-8]\. ')" 8 'it has its eight parts'
-width=$(echo "$shown" | grep -v 'psql -h' | LC_ALL=C.UTF-8 wc -L)
+width=$(echo "$shown" | grep -v '/psql -h' | LC_ALL=C.UTF-8 wc -L)
 [ "$width" -le 120 ]
 ok $? 'no line is longer than 120 columns' || diag "$width"
 is "$(echo "$shown" | grep -E 'ERROR|FATAL|WARNING|NOTICE')" '' 'nothing unexpected was said'
@@ -28,6 +28,14 @@ is "$(ask "SELECT p.name FROM rpq.pools p WHERE p.used <> (SELECT coalesce(rpq.s
 		FROM rpq.pods o WHERE o.pool_id = p.pool_id)")" '' 'what pools use is what their pods hold'
 is "$(ask 'SELECT * FROM rpq.check_integrity()')" '' 'no invariant is violated'
 is "$(ask 'SELECT string_agg(name, $$,$$ ORDER BY name) FROM rpq.pools' ana)" fra1-cpu,fra1-gpu,research 'a member sees its pools'
+
+is "$(ask "SELECT rpq.edit_pool('polytech/thesis', frozen => false)")" '' 'the frozen pool is opened'
+for i in $(seq 100); do
+	left=$(ask "SELECT count(*) FROM rpq.workloads WHERE status = 'queued' AND reason_code IN ('pool_frozen', 'not_considered_yet')")
+	[ "$left" = 0 ] && break
+	sleep 0.1
+done
+is "$left" 0 'and the worker takes up what waited there'
 
 before=$(head -n 1 "$RPQ_DEMO_DIR/data/postmaster.pid")
 DEMO_WORKLOADS=100 DEMO_SECONDS=2 "$RPQ_ROOT/scripts/demo" start >/dev/null 2>&1
