@@ -5,13 +5,17 @@ RETURNS SETOF rpq.schedule_decision
 LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_schedule';
 COMMENT ON FUNCTION rpq.schedule(text, boolean) IS
-'runs one cycle in the caller''s transaction. pool: which (NULL: all that the caller administers); dry_run: decides on the caller''s snapshot, locks and writes nothing, shows every workload that waits, of those that the caller may see. Returns what was decided, in the order considered. Errors: 42704, 42501, RQ009 fenced; 40001 when overtaken above READ COMMITTED. Callers: administrators of the pool; with dry_run everyone who sees it';
+'runs one cycle in the caller''s transaction. pool: which (NULL: all that the caller administers); dry_run: decides '
+'on the caller''s snapshot, locks and writes nothing, shows every workload that waits, of those that the caller may '
+'see. Returns what was decided, in the order considered. Errors: 42704, 42501, RQ009 fenced; 40001 when overtaken '
+'above READ COMMITTED. Callers: administrators of the pool; with dry_run everyone who sees it';
 
 CREATE OR REPLACE FUNCTION rpq_store.run_cycles(OUT more boolean, OUT changed int, OUT summary text)
 LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_run_cycles';
 COMMENT ON FUNCTION rpq_store.run_cycles() IS
-'one cycle over every scope that has something to do and whose turn nobody else holds; more: the batch cut one off; changed: entries counted and workloads admitted; summary: the same as json';
+'one cycle over every scope that has something to do and whose turn nobody else holds; more: the batch cut one off; '
+'changed: entries counted and workloads admitted; summary: the same as json';
 
 CREATE OR REPLACE FUNCTION rpq_store.worker_cycle(OUT more boolean, OUT changed int, OUT summary text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -40,6 +44,7 @@ RETURNS TABLE (step int, check_name text, passed boolean, wanted rpq.resources, 
 LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_explain';
 COMMENT ON FUNCTION rpq.explain(bigint) IS
-'every check that applies to a queued workload or a draft, on the present snapshot: check_name is the reason code that its '
-'failing gives; wanted and available are the figures compared; way_out is the exact change that lifts a limit, or what would '
-'have to leave. No rows for what is neither queued nor a draft. Errors: 42704, 22023. Callers: everyone who sees the workload';
+'every check that applies to a queued workload or a draft, on the present snapshot: check_name is the reason code '
+'that its failing gives; wanted and available are the figures compared; way_out is the exact change that lifts a '
+'limit, or what would have to leave. No rows for what is neither queued nor a draft. Errors: 42704, 22023. Callers: '
+'everyone who sees the workload';

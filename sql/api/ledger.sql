@@ -13,19 +13,23 @@ SELECT e.*
 	SELECT * FROM rpq_store.entry e
 	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e;
 COMMENT ON VIEW rpq_store.uncounted IS
-	'entries that the balances (usage, lane, node_load, pod) do not contain yet: balance + uncounted is exact in any snapshot';
+	'entries that the balances (usage, lane, node_load, pod) do not contain yet: balance + uncounted is exact in any '
+	'snapshot';
 
 CREATE OR REPLACE FUNCTION rpq_store.take_turns(scopes bigint[]) RETURNS void
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_take_turns';
 COMMENT ON FUNCTION rpq_store.take_turns(bigint[]) IS
-	'locks the turns of the scopes in id order, changes them, and wakes the worker at commit; 42704 for a scope without turn, RQ009 on a fenced database';
+	'locks the turns of the scopes in id order, changes them, and wakes the worker at commit; 42704 for a scope '
+	'without turn, RQ009 on a fenced database';
 
 CREATE OR REPLACE FUNCTION rpq_store.new_scope(scope_id bigint) RETURNS void
 	LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-	INSERT INTO rpq_store.turn (scope_id, seen, own_xid) VALUES (new_scope.scope_id, pg_current_snapshot(), pg_current_xact_id());
+	INSERT INTO rpq_store.turn (scope_id, seen, own_xid)
+	VALUES (new_scope.scope_id, pg_current_snapshot(), pg_current_xact_id());
 END;
-COMMENT ON FUNCTION rpq_store.new_scope(bigint) IS 'makes the turn of a new pool or queue, in the transaction that makes the scope';
+COMMENT ON FUNCTION rpq_store.new_scope(bigint) IS
+	'makes the turn of a new pool or queue, in the transaction that makes the scope';
 
 CREATE OR REPLACE FUNCTION rpq_store.fold(scopes bigint[]) RETURNS void
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_fold';
@@ -43,10 +47,12 @@ COMMENT ON FUNCTION rpq_store.is_platform_role(text) IS
 'true for a superuser and a member of the role that owns the extension: its account may submit everywhere';
 
 -- What submissions look up is kept per session (src/api/config_cache.c) and thrown away when one of its tables changes.
--- Rows that are added are announced by take_turns, which every function that adds them calls: nothing fires in a restore.
+-- Rows that are added are announced by take_turns, which every function that adds them calls: nothing fires in a
+-- restore.
 CREATE OR REPLACE FUNCTION rpq_store.config_changed() RETURNS trigger
 LANGUAGE c SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_config_changed';
-COMMENT ON FUNCTION rpq_store.config_changed() IS 'statement trigger: tells every session to look its configuration up anew';
+COMMENT ON FUNCTION rpq_store.config_changed() IS
+	'statement trigger: tells every session to look its configuration up anew';
 CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.account
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE OR REPLACE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.fence

@@ -78,7 +78,8 @@ DECLARE
 	type_of bigint;
 BEGIN
 	subject := rpq_store.member_pool(named);
-	SELECT array_agg(l.name) INTO one FROM rpq_store.parse_list(coalesce(authorize_list.list, ''), NULL, NULL, NULL, NULL) AS l;
+	SELECT array_agg(l.name) INTO one
+	  FROM rpq_store.parse_list(coalesce(authorize_list.list, ''), NULL, NULL, NULL, NULL) AS l;
 	IF one.array_agg IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the list has no names';
 	END IF;

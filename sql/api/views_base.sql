@@ -131,8 +131,8 @@ COMMENT ON VIEW rpq_store.oldest_now IS 'first submission that still waits, of e
 CREATE OR REPLACE VIEW rpq_store.node_now AS
 SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 	   n.schedulable AND NOT n.draining AND n.health = 'healthy' AS takes_work,
-	   n.usable OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) coalesce(l.used, '') OPERATOR(rpq.-) coalesce(r.resources, '')
-		   AS used,
+	   n.usable OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) coalesce(l.used, '')
+		   OPERATOR(rpq.-) coalesce(r.resources, '') AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
 	   coalesce(h.holds, 0) AS holds

@@ -1,64 +1,84 @@
 -- Workloads: what clients call about them.  The bodies are in src/api (submit.c, workload.c, report.c).
 
 CREATE OR REPLACE FUNCTION rpq.submit(pool text DEFAULT NULL, queue text DEFAULT NULL, workload_type text DEFAULT NULL,
-	resources rpq.resources DEFAULT NULL, instance_types text[] DEFAULT NULL, name text DEFAULT NULL, replicas int DEFAULT 1,
-	priority int DEFAULT NULL, guarantee boolean DEFAULT NULL, max_runtime interval DEFAULT NULL,
-	checkpointable boolean DEFAULT NULL, on_node_loss text DEFAULT 'requeue', request_id text DEFAULT NULL,
-	labels jsonb DEFAULT NULL, spec jsonb DEFAULT NULL, draft boolean DEFAULT NULL, account text DEFAULT NULL)
+	resources rpq.resources DEFAULT NULL, instance_types text[] DEFAULT NULL, name text DEFAULT NULL,
+	replicas int DEFAULT 1, priority int DEFAULT NULL, guarantee boolean DEFAULT NULL,
+	max_runtime interval DEFAULT NULL, checkpointable boolean DEFAULT NULL, on_node_loss text DEFAULT 'requeue',
+	request_id text DEFAULT NULL, labels jsonb DEFAULT NULL, spec jsonb DEFAULT NULL, draft boolean DEFAULT NULL,
+	account text DEFAULT NULL)
 RETURNS bigint LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_submit';
-COMMENT ON FUNCTION rpq.submit(text, text, text, rpq.resources, text[], text, int, int, boolean, interval, boolean, text,
-	text, jsonb, jsonb, boolean, text) IS
-'submits a workload and returns its id. pool or queue: where it waits; workload_type: a name that the tenant has; resources: of one replica; instance_types: those it may run on (NULL: any); replicas: 1 to 100000, admitted together or not at all; priority: 0 to 100, larger is more urgent (NULL: the lesser of the pool''s default and the account''s maximum); guarantee: never preempted; max_runtime: stopped after it; on_node_loss: requeue or fail; request_id: the same one again returns the first workload; labels, spec: json objects; draft: stored without being queued; account: for whom, by a platform administrator or a gateway. Errors: 42704 pool, type or account unknown; RQ001 not authorised, frozen, workload type, guarantee, priority; RQ002 larger than the pool or the personal quota; RQ004 pool being created or deleted; RQ007 no node could hold a replica; 22023 bad argument; RQ009 fenced. Callers: accounts authorised in the pool';
+COMMENT ON FUNCTION rpq.submit(text, text, text, rpq.resources, text[], text, int, int, boolean, interval, boolean,
+	text, text, jsonb, jsonb, boolean, text) IS
+'submits a workload and returns its id. pool or queue: where it waits; workload_type: a name that the tenant has; '
+'resources: of one replica; instance_types: those it may run on (NULL: any); replicas: 1 to 100000, admitted '
+'together or not at all; priority: 0 to 100, larger is more urgent (NULL: the lesser of the pool''s default and the '
+'account''s maximum); guarantee: never preempted; max_runtime: stopped after it; on_node_loss: requeue or fail; '
+'request_id: the same one again returns the first workload; labels, spec: json objects; draft: stored without being '
+'queued; account: for whom, by a platform administrator or a gateway. Errors: 42704 pool, type or account unknown; '
+'RQ001 not authorised, frozen, workload type, guarantee, priority; RQ002 larger than the pool or the personal quota; '
+'RQ004 pool being created or deleted; RQ007 no node could hold a replica; 22023 bad argument; RQ009 fenced. Callers: '
+'accounts authorised in the pool';
 
 CREATE OR REPLACE FUNCTION rpq.enqueue(workload bigint, pool text DEFAULT NULL, queue text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_enqueue';
 COMMENT ON FUNCTION rpq.enqueue(bigint, text, text) IS
-'queues a draft, or what has stopped or failed, again, with the checks of submit; pool: where to (NULL: where it was). Returns false when another session was faster. Errors: RQ008 its status forbids it, and those of submit. Callers: its owner and administrators of its pool';
+'queues a draft, or what has stopped or failed, again, with the checks of submit; pool: where to (NULL: where it '
+'was). Returns false when another session was faster. Errors: RQ008 its status forbids it, and those of submit. '
+'Callers: its owner and administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.edit_workload(workload bigint, priority int DEFAULT NULL, name text DEFAULT NULL,
 	labels jsonb DEFAULT NULL, max_runtime interval DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_edit_workload';
 COMMENT ON FUNCTION rpq.edit_workload(bigint, int, text, jsonb, interval) IS
-'changes a draft or a queued workload; NULL stays as it is. It keeps its submission time. Returns whether anything changed. Errors: RQ008 it is neither; RQ001 priority above the maximum; 22023. Callers: its owner and administrators of its pool';
+'changes a draft or a queued workload; NULL stays as it is. It keeps its submission time. Returns whether anything '
+'changed. Errors: RQ008 it is neither; RQ001 priority above the maximum; 22023. Callers: its owner and '
+'administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.stop(workload bigint, reason text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_stop';
 COMMENT ON FUNCTION rpq.stop(bigint, text) IS
-'ends a workload wherever it is; what it holds is free with the next cycle. Returns false when it had ended. Errors: 42704. Callers: its owner and administrators of its pool';
+'ends a workload wherever it is; what it holds is free with the next cycle. Returns false when it had ended. Errors: '
+'42704. Callers: its owner and administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.delete_workload(workload bigint)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_delete_workload';
 COMMENT ON FUNCTION rpq.delete_workload(bigint) IS
-'stops a live workload and hides it from the lists; its rows go by retention. Returns false when it was hidden before. Errors: 42704. Callers: its owner and administrators of its pool';
+'stops a live workload and hides it from the lists; its rows go by retention. Returns false when it was hidden '
+'before. Errors: 42704. Callers: its owner and administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.report_started(workload bigint, attempt int DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_report_started';
 COMMENT ON FUNCTION rpq.report_started(bigint, int) IS
-'says that an admitted workload runs. attempt: which (NULL: the present one; required from executors). Returns false when it was not starting; another attempt than the present is recorded as late_report. Errors: 42704, 22023. Callers: its owner, executors of the tenant, administrators of its pool';
+'says that an admitted workload runs. attempt: which (NULL: the present one; required from executors). Returns false '
+'when it was not starting; another attempt than the present is recorded as late_report. Errors: 42704, 22023. '
+'Callers: its owner, executors of the tenant, administrators of its pool';
 
-CREATE OR REPLACE FUNCTION rpq.report_finished(workload bigint, attempt int DEFAULT NULL, outcome text DEFAULT 'succeeded',
-	detail text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION rpq.report_finished(workload bigint, attempt int DEFAULT NULL,
+	outcome text DEFAULT 'succeeded', detail text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_report_finished';
 COMMENT ON FUNCTION rpq.report_finished(bigint, int, text, text) IS
-'says that an attempt has ended; what it held is free with the next cycle, exactly once. outcome: succeeded, failed or stopped. Returns false when that attempt had ended. Errors: 42704, 22023. Callers: its owner, executors of the tenant, administrators of its pool';
+'says that an attempt has ended; what it held is free with the next cycle, exactly once. outcome: succeeded, failed '
+'or stopped. Returns false when that attempt had ended. Errors: 42704, 22023. Callers: its owner, executors of the '
+'tenant, administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.report_checkpoint(workload bigint, attempt int DEFAULT NULL, detail text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_report_checkpoint';
 COMMENT ON FUNCTION rpq.report_checkpoint(bigint, int, text) IS
-'says that an attempt has saved its work; detail: where, handed to the next attempt. Returns false when that attempt had ended. Errors: 42704, 22023. Callers: its owner, executors of the tenant, administrators of its pool';
+'says that an attempt has saved its work; detail: where, handed to the next attempt. Returns false when that attempt '
+'had ended. Errors: 42704, 22023. Callers: its owner, executors of the tenant, administrators of its pool';
 
 -- What administrators' functions do to the workloads of an account, or of a pool.  The caller holds the pool's turn.
 
-CREATE OR REPLACE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text) RETURNS int
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text)
+RETURNS int LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS (
 		SELECT w.workload_id FROM rpq_store.workload w
@@ -68,18 +88,19 @@ AS $$
 		UPDATE rpq_store.workload w SET status = 'draft', cause = $3, detail = $4
 		  FROM found f WHERE w.workload_id = f.workload_id RETURNING w.*),
 	written AS (
-		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor, cause,
-			detail)
-		SELECT scope_id, greatest(rpq.now(), submitted_at), workload_id, shape, account_id, attempt, -1, 'withdraw', 'draft',
-			(rpq_store.caller()).actor, cause, detail
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind,
+			status, actor, cause, detail)
+		SELECT scope_id, greatest(rpq.now(), submitted_at), workload_id, shape, account_id, attempt, -1, 'withdraw',
+			'draft', (rpq_store.caller()).actor, cause, detail
 		  FROM drafted RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;
 COMMENT ON FUNCTION rpq_store.draft_queued(bigint, bigint, text, text) IS
-'makes drafts of what waits in the pool, of one account or (NULL) of all; a row that its client keeps locked is passed over';
+'makes drafts of what waits in the pool, of one account or (NULL) of all; a row that its client keeps locked is '
+'passed over';
 
-CREATE OR REPLACE FUNCTION rpq_store.stop_placed(pool_id bigint, account_id bigint, cause text, detail text) RETURNS int
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION rpq_store.stop_placed(pool_id bigint, account_id bigint, cause text, detail text)
+RETURNS int LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS (
 		SELECT w.workload_id FROM rpq_store.workload w
@@ -87,13 +108,14 @@ AS $$
 		   AND ($2 IS NULL OR w.account_id = $2)
 		   FOR UPDATE SKIP LOCKED),
 	stopped AS (
-		UPDATE rpq_store.workload w SET status = 'stopped', ended_at = greatest(rpq.now(), w.started_at), cause = $3, detail = $4
+		UPDATE rpq_store.workload w
+		   SET status = 'stopped', ended_at = greatest(rpq.now(), w.started_at), cause = $3, detail = $4
 		  FROM found f WHERE w.workload_id = f.workload_id RETURNING w.*),
 	written AS (
-		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,
-			status, actor, cause, detail, resources)
-		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release', status,
-			(rpq_store.caller()).actor, cause, detail, rpq.resources_mul(resources, -replicas::numeric)
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
+			kind, status, actor, cause, detail, resources)
+		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',
+			status, (rpq_store.caller()).actor, cause, detail, rpq.resources_mul(resources, -replicas::numeric)
 		  FROM stopped RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;

@@ -18,8 +18,8 @@
 #include "store/spi.h"
 
 #define FACTS \
-	"SELECT p.pool_id, p.tenant_id, p.name, p.status, p.frozen, p.allow_guarantee, p.default_priority, p.workload_types," \
-	"       COALESCE(m.max_priority, 100), COALESCE(m.guarantee, false)," \
+	"SELECT p.pool_id, p.tenant_id, p.name, p.status, p.frozen, p.allow_guarantee, p.default_priority," \
+	"       p.workload_types, COALESCE(m.max_priority, 100), COALESCE(m.guarantee, false)," \
 	"       m.pool_id IS NOT NULL OR (p.type = 'shared' AND p.open) OR r.admin," \
 	"       m.pool_id IS NOT NULL OR p.type = 'shared' OR r.admin," \
 	"       p.pay_as_you_go" \

@@ -39,8 +39,8 @@ PG_FUNCTION_INFO_V1(rpq_config_changed);
 #define MAX_KEPT 10000			/* pools times accounts of one session; a gateway serves many */
 
 static const char *const config_tables[] = {
-	"account", "fence", "instance_type", "member", "member_quota", "pool", "pool_admin", "pool_capacity", "pool_instance",
-	"tenant", "workload_type"
+	"account", "fence", "instance_type", "member", "member_quota", "pool", "pool_admin", "pool_capacity",
+	"pool_instance", "tenant", "workload_type"
 };
 
 typedef struct FactsKey
@@ -232,7 +232,8 @@ rpq_config_changed(PG_FUNCTION_ARGS)
 {
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
-				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("config_changed must be called as a trigger")));
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("config_changed must be called as a trigger")));
 	CacheInvalidateRelcache(((TriggerData *) fcinfo->context)->tg_relation);
 	return PointerGetDatum(NULL);
 }

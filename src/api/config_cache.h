@@ -10,8 +10,8 @@
 #include "api/api.h"
 
 /*
- * Begins a submission: raises as rpq_authorize("submit", NULL) does.  What this and the next two return stays valid until
- * the next submission begins.
+ * Begins a submission: raises as rpq_authorize("submit", NULL) does.  What this and the next two return stays valid
+ * until the next submission begins.
  */
 extern const Caller *config_caller(void);
 

@@ -29,21 +29,22 @@ static RpqStatement started = {
 	"WITH w AS ("
 	"  UPDATE rpq_store.workload SET status = 'running', running_at = greatest($3, started_at)"
 	"   WHERE workload_id = $1 AND status = 'starting' AND ($2 IS NULL OR attempt = $2) RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,"
-	"                             status, actor)"
-	" SELECT scope_id, running_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'start', status, $4"
-	"   FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
+	"                             kind, status, actor)"
+	" SELECT scope_id, running_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'start',"
+	"        status, $4 FROM w",
 	4, {INT8OID, INT4OID, TIMESTAMPTZOID, TEXTOID}
 };
 
 static RpqStatement finished = {
 	"WITH w AS ("
-	"  UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5, detail = $6"
+	"  UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5,"
+	"         detail = $6"
 	"   WHERE workload_id = $1 AND status IN ('starting', 'running') AND ($2 IS NULL OR attempt = $2) RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,"
-	"                             status, actor, cause, detail, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release', status, $4,"
-	"        cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
+	"                             kind, status, actor, cause, detail, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
+	"        status, $4, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
 	6, {INT8OID, INT4OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID}
 };
 

@@ -34,19 +34,21 @@ static RpqStatement own_pools = {
 };
 
 /*
- * Scopes with something to do: entries that no fold has counted, lanes that room or a setting has moved on, or whose time
- * has come, and workloads that have run for as long as they may.
+ * Scopes with something to do: entries that no fold has counted, lanes that room or a setting has moved on, or whose
+ * time has come, and workloads that have run for as long as they may.
  */
 static RpqStatement due_scopes = {
 	"SELECT t.scope_id FROM rpq_store.turn t"
 	" WHERE EXISTS (SELECT FROM rpq_store.entry e"
 	"                WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid)"
-	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
+	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x"
+	"                 JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
 	"                WHERE e.xid <> t.own_xid)"
 	"    OR EXISTS (SELECT FROM rpq_store.entry e"
 	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry)"
 	"    OR EXISTS (SELECT FROM rpq_store.lane l WHERE l.scope_id = t.scope_id AND l.waiting > 0"
-	"                AND (l.blocked_at_epoch <> t.room_epoch OR (l.reason_code = 'backing_off' AND l.not_before <= $1)))"
+	"                AND (l.blocked_at_epoch <> t.room_epoch"
+	"                  OR (l.reason_code = 'backing_off' AND l.not_before <= $1)))"
 	"    OR EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = t.scope_id AND w.deadline <= $1"
 	"                AND w.deadline IS NOT NULL AND w.ended_at IS NULL)"
 	" ORDER BY t.scope_id",
@@ -292,8 +294,8 @@ rpq_schedule(PG_FUNCTION_ARGS)
 }
 
 /*
- * Scopes whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop the
- * others, whose work is rolled back with it only once.
+ * Scopes whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop
+ * the others, whose work is rolled back with it only once.
  */
 typedef struct FailedScope
 {

@@ -20,6 +20,7 @@
 #include "api/admission_check.h"
 #include "api/api.h"
 #include "api/config_cache.h"
+#include "api/entry.h"
 #include "api/workload.h"
 #include "errors.h"
 #include "rpq.h"
@@ -33,8 +34,8 @@ PG_FUNCTION_INFO_V1(rpq_submit);
 enum SubmitArgument
 {
 	ARG_POOL, ARG_QUEUE, ARG_WORKLOAD_TYPE, ARG_RESOURCES, ARG_INSTANCE_TYPES, ARG_NAME, ARG_REPLICAS, ARG_PRIORITY,
-	ARG_GUARANTEE, ARG_MAX_RUNTIME, ARG_CHECKPOINTABLE, ARG_ON_NODE_LOSS, ARG_REQUEST_ID, ARG_LABELS, ARG_SPEC, ARG_DRAFT,
-	ARG_ACCOUNT
+	ARG_GUARANTEE, ARG_MAX_RUNTIME, ARG_CHECKPOINTABLE, ARG_ON_NODE_LOSS, ARG_REQUEST_ID, ARG_LABELS, ARG_SPEC,
+	ARG_DRAFT, ARG_ACCOUNT
 };
 
 /* Who submits, for whom, where. */
@@ -54,13 +55,14 @@ static RowWriter workloads = {
 
 /* With a request_id two sessions may meet: the second waits for the first, and then has nothing to insert. */
 static RpqStatement insert_once = {
-	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas, priority,"
-	"    guarantee, checkpointable, status, workload_type, resources, instance_types, name, on_node_loss, max_runtime,"
-	"    labels, spec, request_id, request_digest)"
+	"INSERT INTO rpq_store.workload (tenant_id, scope_id, account_id, shape, submitted_at, created_at, replicas,"
+	"    priority, guarantee, checkpointable, status, workload_type, resources, instance_types, name, on_node_loss,"
+	"    max_runtime, labels, spec, request_id, request_digest)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
 	" ON CONFLICT (account_id, request_id) WHERE request_id IS NOT NULL DO NOTHING RETURNING workload_id",
-	21, {INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, INT2OID, BOOLOID, BOOLOID, TEXTOID,
-		 TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, JSONBOID, TEXTOID, BYTEAOID}
+	21, {INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, INT2OID, BOOLOID, BOOLOID,
+		 TEXTOID, TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, JSONBOID, TEXTOID,
+		 BYTEAOID}
 };
 
 static RpqStatement find_request = {
@@ -181,10 +183,12 @@ checked_instance_types(FunctionCallInfo fcinfo, Request *request)
 	request->ninstance_types = -1;
 	if (PG_ARGISNULL(ARG_INSTANCE_TYPES))
 		return;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(ARG_INSTANCE_TYPES), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(ARG_INSTANCE_TYPES), TEXTOID, -1, false, TYPALIGN_INT,
+					  &elements, &nulls, &n);
 	if (n == 0)
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("instance_types must name at least one instance type"),
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("instance_types must name at least one instance type"),
 				 errhint("NULL means any instance type of the pool.")));
 	request->instance_types = palloc(sizeof(int64) * n);
 	for (int i = 0; i < n; i++)
@@ -240,8 +244,8 @@ request_digest(FunctionCallInfo fcinfo)
 	for (int i = 0; i < ARG_ACCOUNT; i++)
 	{
 		Oid			type = get_fn_expr_argtype(fcinfo->flinfo, i);
-		bool		by_value = i == ARG_REPLICAS || i == ARG_PRIORITY || i == ARG_GUARANTEE || i == ARG_CHECKPOINTABLE ||
-		i == ARG_DRAFT;
+		bool		by_value = i == ARG_REPLICAS || i == ARG_PRIORITY || i == ARG_GUARANTEE ||
+			i == ARG_CHECKPOINTABLE || i == ARG_DRAFT;
 
 		if (PG_ARGISNULL(i) || i == ARG_REQUEST_ID)
 			digest_add(digest, "", 0);

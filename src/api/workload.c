@@ -1,31 +1,28 @@
 /*
  * workload.c
  *
- * A client's calls about a workload that exists: enqueue, edit, stop, delete; and the one writer of entries for them.
+ * A client's calls about a workload that exists: enqueue, edit, stop, delete.
  *
  * Writes workload (the one row named, guarded by the status that it must have) and entry.  Each call is an UPDATE that
- * finds the row in the expected state or finds nothing, so two calls at once end it once; a row that a cycle has in hand
- * is waited for, and no cycle waits for one of these.
+ * finds the row in the expected state or finds nothing, so two calls at once end it once; a row that a cycle has in
+ * hand is waited for, and no cycle waits for one of these.
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/jsonb.h"
 #include "utils/timestamp.h"
-#include "utils/xid8.h"
 
 #include "api/admission_check.h"
 #include "api/api.h"
+#include "api/entry.h"
 #include "api/workload.h"
 #include "errors.h"
 #include "rpq.h"
-#include "store/row_writer.h"
 #include "store/shape.h"
 #include "store/spi.h"
 #include "worker/worker.h"
@@ -35,21 +32,15 @@ PG_FUNCTION_INFO_V1(rpq_delete_workload);
 PG_FUNCTION_INFO_V1(rpq_enqueue);
 PG_FUNCTION_INFO_V1(rpq_edit_workload);
 
-static RowWriter entries = {
-	"entry", "entry_id",
-	{"scope_id", "xid", "at", "workload_id", "shape", "submitted_at", "account_id", "policy_id", "pool_id", "type_id", "attempt",
-	 "waiting", "kind", "status", "actor", "cause", "detail", "resources"}
-};
-
 /* What holds nodes gives them back: the release is counted by the next cycle. */
 static RpqStatement stop_placed = {
 	"WITH w AS ("
 	"  UPDATE rpq_store.workload SET status = 'stopped', ended_at = greatest($2, started_at), cause = $3, detail = $4"
 	"   WHERE workload_id = $1 AND status IN ('starting', 'running') RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,"
-	"                             status, actor, cause, detail, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release', status,"
-	"        $5, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
+	"                             kind, status, actor, cause, detail, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
+	"        status, $5, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
 	5, {INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
@@ -58,8 +49,8 @@ static RpqStatement stop_waiting = {
 	"  UPDATE rpq_store.workload SET status = 'stopped', ended_at = greatest($2, submitted_at, created_at), cause = $3,"
 	"         detail = $4"
 	"   WHERE workload_id = $1 AND status = $6 RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor, cause,"
-	"                             detail)"
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor,"
+	"                             cause, detail)"
 	" SELECT scope_id, ended_at, workload_id, shape, account_id, attempt, CASE WHEN $6 = 'queued' THEN -1 ELSE 0 END,"
 	"        'withdraw', status, $5, cause, detail FROM w",
 	6, {INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}
@@ -71,8 +62,8 @@ static RpqStatement hide_workload = {
 };
 
 static RpqStatement load_workload = {
-	"SELECT account_id, status, scope_id, shape, priority, replicas, guarantee, checkpointable, workload_type, resources,"
-	"       instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels"
+	"SELECT account_id, status, scope_id, shape, priority, replicas, guarantee, checkpointable, workload_type,"
+	"       resources, instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels"
 	"  FROM rpq_store.workload WHERE workload_id = $1",
 	1, {INT8OID}
 };
@@ -120,49 +111,6 @@ text_or_null(const char *value, char *null)
 {
 	*null = value == NULL ? 'n' : ' ';
 	return value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
-}
-
-static void
-put_text(const char *value, Datum *datum, bool *null)
-{
-	*null = value == NULL;
-	*datum = value == NULL ? (Datum) 0 : CStringGetTextDatum(value);
-}
-
-static void
-put_id(int64 value, Datum *datum, bool *null)
-{
-	*null = value == 0;
-	*datum = Int64GetDatum(value);
-}
-
-void
-write_entry(const EntryRow *entry)
-{
-	Datum		values[18];
-	bool		nulls[18] = {false};
-
-	values[0] = Int64GetDatum(entry->scope_id);
-	values[1] = FullTransactionIdGetDatum(GetTopFullTransactionId());
-	values[2] = TimestampTzGetDatum(entry->at);
-	values[3] = Int64GetDatum(entry->workload_id);
-	values[4] = Int64GetDatum(entry->shape);
-	values[5] = TimestampTzGetDatum(entry->submitted_at);
-	nulls[5] = entry->waiting <= 0;
-	put_id(entry->account_id, &values[6], &nulls[6]);
-	put_id(entry->policy_id, &values[7], &nulls[7]);
-	put_id(entry->pool_id, &values[8], &nulls[8]);
-	put_id(entry->type_id, &values[9], &nulls[9]);
-	values[10] = Int32GetDatum(entry->attempt);
-	values[11] = Int16GetDatum(entry->waiting);
-	put_text(entry->kind, &values[12], &nulls[12]);
-	put_text(entry->status, &values[13], &nulls[13]);
-	put_text(entry->actor, &values[14], &nulls[14]);
-	put_text(entry->cause, &values[15], &nulls[15]);
-	put_text(entry->detail, &values[16], &nulls[16]);
-	values[17] = ResourcesPGetDatum(entry->resources);
-	nulls[17] = entry->resources == NULL;
-	row_writer_insert(&entries, values, nulls);
 }
 
 void
@@ -310,7 +258,8 @@ rpq_stop(PG_FUNCTION_ARGS)
 	id = workload_argument(fcinfo, "stop");
 	caller = rpq_known_caller();
 	w = read_workload(id);
-	stopped = stop_workload(id, "stopped", PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1)), caller->actor);
+	stopped = stop_workload(id, "stopped", PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1)),
+							caller->actor);
 	if (stopped)
 		record_if_administrative(caller, w->parts.account_id, "stop", id, status_object(w->status),
 								 status_object("stopped"));
@@ -336,7 +285,8 @@ rpq_delete_workload(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum(id);
 	hidden = rpq_exec(&hide_workload, values, NULL) > 0;
 	if (hidden)
-		record_if_administrative(caller, w->parts.account_id, "delete_workload", id, status_object(w->status), (Datum) 0);
+		record_if_administrative(caller, w->parts.account_id, "delete_workload", id, status_object(w->status),
+								 (Datum) 0);
 	SPI_finish();
 	rpq_wake_at_commit();
 	PG_RETURN_BOOL(hidden);
@@ -542,7 +492,9 @@ edit_object(const WorkloadRow *w, const char *name, bool has_labels, Datum label
 		"SELECT jsonb_build_object('priority', $1, 'name', $2, 'labels', $3, 'max_runtime', $4::text)",
 		4, {INT4OID, TEXTOID, JSONBOID, INTERVALOID}
 	};
-	Datum		values[4] = {Int32GetDatum(w->parts.priority), (Datum) 0, labels, IntervalPGetDatum(w->parts.max_runtime)};
+	Datum		values[4] = {
+		Int32GetDatum(w->parts.priority), (Datum) 0, labels, IntervalPGetDatum(w->parts.max_runtime)
+	};
 	char		nulls[5] = "    ";
 	bool		isnull;
 

@@ -8,32 +8,6 @@
 
 #include "datatype/timestamp.h"
 
-#include "core/resources.h"
-
-/* One row of the ledger; zero and NULL fields are stored as NULL where the column allows it. */
-typedef struct EntryRow
-{
-	int64		scope_id;
-	TimestampTz at;
-	int64		workload_id;
-	int64		shape;
-	TimestampTz submitted_at;	/* only where waiting > 0 */
-	int64		account_id;
-	int64		policy_id;
-	int64		pool_id;
-	int64		type_id;
-	int			attempt;
-	int			waiting;
-	const char *kind;
-	const char *status;
-	const char *actor;
-	const char *cause;
-	const char *detail;
-	Resources  *resources;
-} EntryRow;
-
-extern void write_entry(const EntryRow *entry);
-
 extern void check_max_runtime(const Interval *max_runtime);
 extern const char *checked_on_node_loss(const char *value);
 

@@ -3,9 +3,9 @@
  *
  * CyclePlan -> rows, one statement for each table.
  *
- * Writes workload (rows that read_members locked), pod, entry, node_load, usage, lane, turn.  The caller holds the turns
- * of every scope of the Book, and each turn whose scope changed is changed here, so that whoever decided on an older
- * snapshot gets 40001.  Nothing here waits: the only rows shared with clients were locked before.
+ * Writes workload (rows that read_members locked), pod, entry, node_load, usage, lane, turn.  The caller holds the
+ * turns of every scope of the Book, and each turn whose scope changed is changed here, so that whoever decided on an
+ * older snapshot gets 40001.  Nothing here waits: the only rows shared with clients were locked before.
  */
 #include "postgres.h"
 
@@ -23,7 +23,8 @@ static RpqStatement admit_workloads = {
 	"UPDATE rpq_store.workload w"
 	"   SET status = 'starting', attempt = a.attempt, pool_id = a.pool_id, type_id = a.type_id,"
 	"       nodes = CASE WHEN a.many THEN a.nodes::text[] ELSE ARRAY[a.nodes] END,"
-	"       started_at = $7, deadline = $7 + w.max_runtime, running_at = NULL, cause = NULL, detail = NULL, not_before = NULL"
+	"       started_at = $7, deadline = $7 + w.max_runtime, running_at = NULL, cause = NULL, detail = NULL,"
+	"       not_before = NULL"
 	"  FROM unnest($1, $2, $3, $4, $5, $6) AS a (workload_id, attempt, pool_id, type_id, nodes, many)"
 	" WHERE w.workload_id = a.workload_id",
 	7, {INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID, TIMESTAMPTZOID}
@@ -40,8 +41,8 @@ static RpqStatement insert_pods = {
 static RpqStatement insert_entries = {
 	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
 	"                             waiting, kind, status, actor, resources)"
-	" SELECT e.scope_id, $9, e.workload_id, e.shape, e.account_id, NULLIF(e.policy_id, 0), e.pool_id, e.type_id, e.attempt,"
-	"        -1, 'admit', 'starting', 'system', e.resources"
+	" SELECT e.scope_id, $9, e.workload_id, e.shape, e.account_id, NULLIF(e.policy_id, 0), e.pool_id, e.type_id,"
+	"        e.attempt, -1, 'admit', 'starting', 'system', e.resources"
 	"   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $10)"
 	"     AS e (scope_id, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, resources)"
 	" RETURNING entry_id",
@@ -59,7 +60,8 @@ static RpqStatement fail_set_aside = {
 	"  UPDATE rpq_store.workload SET status = 'failed', ended_at = $2, cause = 'unprocessable',"
 	"         detail = 'the row does not agree with the shape that it was queued under'"
 	"   WHERE workload_id = ANY ($1) AND status = 'queued' RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor, cause)"
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor,"
+	"                             cause)"
 	" SELECT scope_id, $2, workload_id, shape, account_id, attempt, -1, 'withdraw', 'failed', 'system', 'unprocessable'"
 	"   FROM failed",
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
@@ -283,8 +285,8 @@ write_freed(Book *book)
 }
 
 /*
- * What the plan says of a lane becomes what its row says.  A lane that was decided and still has members is blocked until
- * room is freed; one that the batch cut off, or whose members were all locked by clients, is tried again.
+ * What the plan says of a lane becomes what its row says.  A lane that was decided and still has members is blocked
+ * until room is freed; one that the batch cut off, or whose members were all locked by clients, is tried again.
  */
 static void
 settle_lane(Book *book, Lane *lane, LaneRow *row)
@@ -312,7 +314,8 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 		row->head_id = row->passed_id;
 	}
 	if (row->changed || epoch != row->blocked_at_epoch || (code == NULL) != (row->reason_code == NULL) ||
-		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL || strcmp(sentence, row->reason) != 0)))
+		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL ||
+						  strcmp(sentence, row->reason) != 0)))
 	{
 		row->changed = true;
 		scope->changed = true;

@@ -1,12 +1,12 @@
 /*
  * book.h
  *
- * Everything that a cycle knows: the turns of its scopes, the entries that it counts, and the World that it makes of the
- * rows.  log.c fills the first half, load_world.c the second, apply_plan.c writes both back; a dry run and an explanation
- * fill a Book and write nothing.
+ * Everything that a cycle knows: the turns of its scopes, the entries that it counts, and the World that it makes of
+ * the rows.  log.c fills the first half, load_world.c the second, apply_plan.c writes both back; a dry run and an
+ * explanation fill a Book and write nothing.
  *
- * All rows are read at book->snapshot.  While the turns are held nobody else writes lane, usage, node_load, pod and hold
- * of these scopes, and no administrator changes what the World is made of.
+ * All rows are read at book->snapshot.  While the turns are held nobody else writes lane, usage, node_load, pod and
+ * hold of these scopes, and no administrator changes what the World is made of.
  */
 #ifndef RPQ_STORE_BOOK_H
 #define RPQ_STORE_BOOK_H

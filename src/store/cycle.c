@@ -4,8 +4,8 @@
  * A cycle: turns, one snapshot, fold, decide, write.
  *
  * The turns are locked first (cycle_take_turns).  Only then the snapshot is taken at which everything is read, so that
- * under READ COMMITTED all that committed before the lock was ours is counted, and under REPEATABLE READ, whose snapshot is
- * older, the lock itself fails with 40001 when somebody decided meanwhile.
+ * under READ COMMITTED all that committed before the lock was ours is counted, and under REPEATABLE READ, whose
+ * snapshot is older, the lock itself fails with 40001 when somebody decided meanwhile.
  */
 #include "postgres.h"
 
@@ -56,10 +56,10 @@ static RpqStatement stop_overdue = {
 	" stopped AS ("
 	"  UPDATE rpq_store.workload w SET status = 'stopped', ended_at = greatest($2, w.started_at), cause = 'max_runtime'"
 	"    FROM overdue o WHERE w.workload_id = o.workload_id RETURNING w.*)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, kind,"
-	"                             status, actor, cause, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release', status,"
-	"        'system', cause, rpq.resources_mul(resources, -replicas::numeric)"
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
+	"                             kind, status, actor, cause, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
+	"        status, 'system', cause, rpq.resources_mul(resources, -replicas::numeric)"
 	"   FROM stopped",
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
@@ -139,8 +139,8 @@ scope_array(Datum datum, int *n)
 }
 
 /*
- * rpq_store.take_turns(scopes bigint[]): for everything but a cycle that changes what a cycle reads.  The turns are changed,
- * not only locked: see the lock rule.
+ * rpq_store.take_turns(scopes bigint[]): for everything but a cycle that changes what a cycle reads.  The turns are
+ * changed, not only locked: see the lock rule.
  */
 Datum
 rpq_take_turns(PG_FUNCTION_ARGS)

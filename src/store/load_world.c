@@ -24,11 +24,12 @@ static RpqStatement load_usage = {
 };
 
 #define LANE_SHAPE \
-	"account_id, priority, guarantee, checkpointable, replicas, workload_type, resources, instance_types, max_runtime," \
-	" not_before"
+	"account_id, priority, guarantee, checkpointable, replicas, workload_type, resources, instance_types," \
+	" max_runtime, not_before"
 
 static RpqStatement load_lanes = {
-	"SELECT scope_id, shape, " LANE_SHAPE ", waiting, head_at, head_id, blocked_at_epoch, considered, reason_code, reason"
+	"SELECT scope_id, shape, " LANE_SHAPE ", waiting, head_at, head_id, blocked_at_epoch, considered, reason_code,"
+	"       reason"
 	"  FROM rpq_store.lane WHERE scope_id = ANY ($1)",
 	1, {INT8ARRAYOID}
 };

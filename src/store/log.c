@@ -278,7 +278,7 @@ freed_order(const void *a, const void *b)
 	return x->workload_id < y->workload_id ? -1 : x->workload_id > y->workload_id ? 1 : 0;
 }
 
-/* What one of n pods held: an equal share of the attempt's total, exact, since all pods of a workload ask for the same. */
+/* What one of n pods held: an equal share of the attempt's total, exact, since a workload's pods ask for the same. */
 static Resources *
 share(const Freed *freed, int n)
 {

@@ -5,8 +5,9 @@
  *
  * A submission is two inserts and little else.  Through SPI, starting and ending the executor costs as much as putting
  * the rows and their index entries in place (measured: 1,000 submissions in one statement take 1.6 times as long).  So
- * what the executor would set up anew each time, the description of the table and its indexes, is kept per session until
- * the server says that it changed; the insert itself is the server's own: table_tuple_insert and ExecInsertIndexTuples.
+ * what the executor would set up anew each time, the description of the table and its indexes, is kept per session
+ * until the server says that it changed; the insert itself is the server's own: table_tuple_insert and
+ * ExecInsertIndexTuples.
  *
  * The tables written so, workload and entry, have no trigger, no CHECK and no foreign key; NOT NULL is checked here.
  * Columns are found by name, never by number: an updated database may have them in another order.  No relation stays

@@ -55,8 +55,8 @@ static RpqStatement insert_lane = {
 	"                            reason, account_id, priority, guarantee, checkpointable, replicas, workload_type,"
 	"                            resources, instance_types, max_runtime, not_before)"
 	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
-	19, {INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID, INT8OID, INT4OID, BOOLOID,
-		 BOOLOID, INT4OID, TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, INTERVALOID, TIMESTAMPTZOID}
+	19, {INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID, INT8OID, INT4OID,
+		 BOOLOID, BOOLOID, INT4OID, TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, INTERVALOID, TIMESTAMPTZOID}
 };
 
 static RpqStatement delete_lanes = {
@@ -245,7 +245,9 @@ add_lane(LaneArrays *arrays, LaneRow *lane)
 static void
 write_lane_updates(LaneArrays *arrays)
 {
-	static const Oid types[9] = {INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID};
+	static const Oid types[9] = {
+		INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID
+	};
 	Datum		values[9];
 
 	if (arrays->n == 0)

@@ -3,9 +3,9 @@
  *
  * Kept plans and the small change of SPI: see spi.h.
  *
- * Plans are generic and live long, while the tables grow from nothing to millions of rows: a plan made for an empty table
- * would scan it from end to end until the next ANALYZE.  So a statement that finds its rows by key is planned without
- * sequential scans, hash and merge joins.  These settings are in force only while a plan is made.
+ * Plans are generic and live long, while the tables grow from nothing to millions of rows: a plan made for an empty
+ * table would scan it from end to end until the next ANALYZE.  So a statement that finds its rows by key is planned
+ * without sequential scans, hash and merge joins.  These settings are in force only while a plan is made.
  */
 #include "postgres.h"
 
