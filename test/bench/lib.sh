@@ -1,6 +1,7 @@
 # lib.sh: what the files of test/bench share.  Sourced; psql and pgbench go to the cluster that `cluster run` made.
 set -u
-export PGOPTIONS='-c client_min_messages=warning'
+# jit off: a cycle is measured as the worker runs it, which turns it off for itself.
+export PGOPTIONS='-c client_min_messages=warning -c jit=off'
 seconds=${BENCH_SECONDS:-3}
 rounds=${BENCH_ROUNDS:-3}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

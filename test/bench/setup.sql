@@ -69,7 +69,8 @@ BEGIN
 END
 $$;
 
--- What the worker does, until there is nothing left to do: its cycles and how long they took, commits included.
+-- What the worker does, until there is nothing left to do: its cycles and how long they took, commits included.  Callers
+-- set jit off, as the worker does.
 CREATE PROCEDURE bench.drain(INOUT ms numeric, INOUT cycles int) LANGUAGE plpgsql AS $$
 DECLARE
 	since timestamptz := clock_timestamp();
