@@ -18,7 +18,6 @@ for ((left = ended; left > 0; left -= 50000)); do
 done
 fill "$placed" cpu=1
 sql -c 'SET rpq.cycle_batch = 1000000' -c 'SELECT rpq_store.worker_cycle()' > /dev/null
-sql -c "SELECT rpq.edit_pool('p' || i, frozen => false, default_priority => 1) FROM generate_series(1, 10) i" > /dev/null
 # Whole nodes that no longer are to be had.
 fill "$queued" gpu=8,cpu=192
 sql -c 'SET rpq.cycle_batch = 1000000' -c 'SELECT rpq_store.worker_cycle()' -c 'VACUUM ANALYZE' > /dev/null
