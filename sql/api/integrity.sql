@@ -117,12 +117,15 @@ AS $$
 		UNION ALL
 		SELECT h.node_id, h.devices, h.resources OPERATOR(rpq.->) 'gpu', false, format('hold %s', h.hold_id)
 		FROM rpq_store.hold AS h),
-	-- of a device: thousandths times 21, the unit of amounts; more than one device are all whole
+	-- of a device: thousandths times 21, the unit of amounts, of which 1/7 is a whole number; more than one device are
+	-- all whole
+	piece AS (
+		SELECT c.node_id, d.device, c.is_pod, round(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts
+		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)),
 	taken AS (
-		SELECT c.node_id, d.device, sum(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts,
-			coalesce(sum(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) FILTER (WHERE c.is_pod), 0) AS of_pods
-		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)
-		GROUP BY c.node_id, d.device),
+		SELECT p.node_id, p.device, sum(p.parts) AS parts, coalesce(sum(p.parts) FILTER (WHERE p.is_pod), 0) AS of_pods
+		FROM piece AS p
+		GROUP BY p.node_id, p.device),
 	stored AS (
 		SELECT l.node_id, (p.place - 1)::int AS device, p.parts
 		FROM rpq_store.node_load AS l CROSS JOIN LATERAL unnest(l.parts) WITH ORDINALITY AS p (parts, place)
