@@ -8,8 +8,6 @@
 #ifndef RPQ_API_H
 #define RPQ_API_H
 
-#include "executor/spi.h"
-
 /* Who asks.  Strings and the struct live in the memory context of the caller of rpq_caller(). */
 typedef struct Caller
 {
@@ -88,19 +86,5 @@ extern void rpq_no_such_id(ObjectKind kind, int64 id) pg_attribute_noreturn();
 /* rights.c */
 extern int64 rpq_authorize(const char *action, const char *object); /* object NULL: not given */
 extern int64 rpq_authorize_id(const char *action, int64 id);
-
-/*
- * A statement whose plan is kept for the life of the backend.  rpq_run prepares it at its first use and runs it; all
- * arguments of type bigint or text.  The result is in SPI_tuptable.  Call between SPI_connect and SPI_finish.
- */
-typedef struct KeptPlan
-{
-	const char *sql;
-	int			nargs;
-	Oid			types[5];
-	SPIPlanPtr	plan;
-} KeptPlan;
-
-extern uint64 rpq_run(KeptPlan *kept, Datum *values, const char *nulls, bool read_only, long limit);
 
 #endif							/* RPQ_API_H */

@@ -32,6 +32,7 @@
 #include "api/api.h"
 #include "errors.h"
 #include "rpq.h"
+#include "store/spi.h"
 
 /* Columns of rpq_store.account that are read without a plan; new ones are added behind these. */
 enum
@@ -46,51 +47,31 @@ enum
 	ACCOUNT_DRIVER
 };
 
-static KeptPlan account_of_tenant = {
+static RpqStatement account_of_tenant = {
 	"SELECT a.*"
 	" FROM rpq_store.account a JOIN rpq_store.tenant t USING (tenant_id)"
 	" WHERE a.tenant_id = $1 AND a.name = $2 AND a.deleted_at IS NULL AND ($3 IS NULL OR t.name = $3)",
 	3, {INT8OID, TEXTOID, TEXTOID}
 };
 
-static KeptPlan account_of_any_tenant = {
+static RpqStatement account_of_any_tenant = {
 	"SELECT a.*"
 	" FROM rpq_store.tenant t JOIN rpq_store.account a ON a.tenant_id = t.tenant_id AND a.name = $1"
-	" WHERE a.deleted_at IS NULL AND ($2 IS NULL OR t.name = $2)",
+	" WHERE a.deleted_at IS NULL AND ($2 IS NULL OR t.name = $2) LIMIT 2",
 	2, {TEXTOID, TEXTOID}
 };
 
-static KeptPlan read_fence = {
+static RpqStatement read_fence = {
 	"SELECT system_identifier = $1 AND database_oid::pg_catalog.int8 = $2 FROM rpq_store.fence",
-	2, {TEXTOID, INT8OID}
+	2, {TEXTOID, INT8OID},
+	.planner_is_free = true
 };
 
-static KeptPlan write_fence = {
+static RpqStatement write_fence = {
 	"INSERT INTO rpq_store.fence (system_identifier, database_oid) VALUES ($1, $2::pg_catalog.oid)"
 	" ON CONFLICT DO NOTHING",
 	2, {TEXTOID, INT8OID}
 };
-
-uint64
-rpq_run(KeptPlan *kept, Datum *values, const char *nulls, bool read_only, long limit)
-{
-	int			rc;
-
-	if (kept->plan == NULL)
-	{
-		SPIPlanPtr	plan = SPI_prepare(kept->sql, kept->nargs, kept->types);
-
-		if (plan == NULL)
-			elog(ERROR, "could not prepare \"%s\": %s", kept->sql, SPI_result_code_string(SPI_result));
-		if (SPI_keepplan(plan) != 0)
-			elog(ERROR, "could not keep the plan of \"%s\"", kept->sql);
-		kept->plan = plan;
-	}
-	rc = SPI_execute_plan(kept->plan, values, nulls, read_only, limit);
-	if (rc < 0)
-		elog(ERROR, "could not run \"%s\": %s", kept->sql, SPI_result_code_string(rc));
-	return SPI_processed;
-}
 
 static void
 take_account(Caller *caller, HeapTuple row, TupleDesc desc, MemoryContext context)
@@ -202,7 +183,7 @@ act_for(Caller *caller)
 		values[0] = CStringGetTextDatum(name);
 		values[1] = tenant ? CStringGetTextDatum(tenant) : (Datum) 0;
 		nulls[1] = tenant ? ' ' : 'n';
-		found = rpq_run(&account_of_any_tenant, values, nulls, true, 2);
+		found = rpq_read(&account_of_any_tenant, values, nulls);
 	}
 	else
 	{
@@ -210,7 +191,7 @@ act_for(Caller *caller)
 		values[1] = CStringGetTextDatum(name);
 		values[2] = tenant ? CStringGetTextDatum(tenant) : (Datum) 0;
 		nulls[2] = tenant ? ' ' : 'n';
-		found = rpq_run(&account_of_tenant, values, nulls, true, 1);
+		found = rpq_read(&account_of_tenant, values, nulls);
 	}
 	if (found == 1)
 	{
@@ -285,13 +266,12 @@ static int
 fence_state(void)
 {
 	Datum		values[2];
-	bool		isnull;
 	int			state = 0;
 
 	SPI_connect();
 	identity(values);
-	if (rpq_run(&read_fence, values, NULL, true, 1) == 1)
-		state = DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull)) ? 1 : -1;
+	if (rpq_read(&read_fence, values, NULL) == 1)
+		state = rpq_column_int64(0, 1, 0) != 0 ? 1 : -1;
 	SPI_finish();
 	return state;
 }
@@ -323,7 +303,7 @@ rpq_write_fence(void)
 		return;
 	SPI_connect();
 	identity(values);
-	rpq_run(&write_fence, values, NULL, false, 0);
+	rpq_exec(&write_fence, values, NULL);
 	SPI_finish();
 }
 

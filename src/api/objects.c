@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 
 #include "api/api.h"
+#include "store/spi.h"
 
 /*
  * Result: id, tenant, pool admin, owner, seen.  Parameters: $1 the tenant that the name is in, $2 the name, $3 the id,
@@ -69,8 +70,8 @@ typedef struct Kind
 {
 	const char *word;
 	bool		in_tenant;		/* its names are unique in a tenant */
-	KeptPlan	by_name;
-	KeptPlan	by_id;
+	RpqStatement by_name;
+	RpqStatement by_id;
 } Kind;
 
 static Kind kinds[NKINDS] = {
@@ -100,8 +101,14 @@ static Kind kinds[NKINDS] = {
 	{PROFILE_BODY "o.profile_id = $3", ARGUMENTS}},
 };
 
-static KeptPlan first_tenants = {"SELECT tenant_id FROM rpq_store.tenant LIMIT 2", 0};
-static KeptPlan first_clusters = {"SELECT cluster_id FROM rpq_store.cluster LIMIT 2", 0};
+static RpqStatement first_tenants = {
+	"SELECT tenant_id FROM rpq_store.tenant LIMIT 2",
+	.planner_is_free = true
+};
+static RpqStatement first_clusters = {
+	"SELECT cluster_id FROM rpq_store.cluster LIMIT 2",
+	.planner_is_free = true
+};
 
 const char *
 rpq_kind_word(ObjectKind kind)
@@ -133,10 +140,9 @@ rpq_sees(const Caller *caller, const Object *object)
 }
 
 static bool
-find(KeptPlan *kept, const Caller *caller, int64 tenant, const char *name, int64 id, Object *object)
+find(RpqStatement *statement, const Caller *caller, int64 tenant, const char *name, int64 id, Object *object)
 {
 	Datum		values[5];
-	bool		isnull;
 	bool		found;
 
 	values[0] = Int64GetDatum(tenant);
@@ -145,17 +151,14 @@ find(KeptPlan *kept, const Caller *caller, int64 tenant, const char *name, int64
 	values[3] = Int64GetDatum(caller->account_id);
 	values[4] = Int64GetDatum(caller->tenant_id);
 	SPI_connect();
-	found = rpq_run(kept, values, NULL, true, 1) == 1;
+	found = rpq_read(statement, values, NULL) == 1;
 	if (found)
 	{
-		HeapTuple	row = SPI_tuptable->vals[0];
-		TupleDesc	desc = SPI_tuptable->tupdesc;
-
-		object->id = DatumGetInt64(SPI_getbinval(row, desc, 1, &isnull));
-		object->tenant_id = DatumGetInt64(SPI_getbinval(row, desc, 2, &isnull));
-		object->pool_admin = DatumGetBool(SPI_getbinval(row, desc, 3, &isnull));
-		object->owner = DatumGetBool(SPI_getbinval(row, desc, 4, &isnull));
-		object->seen = DatumGetBool(SPI_getbinval(row, desc, 5, &isnull));
+		object->id = rpq_column_int64(0, 1, 0);
+		object->tenant_id = rpq_column_int64(0, 2, 0);
+		object->pool_admin = rpq_column_int64(0, 3, 0) != 0;
+		object->owner = rpq_column_int64(0, 4, 0) != 0;
+		object->seen = rpq_column_int64(0, 5, 0) != 0;
 	}
 	SPI_finish();
 	return found;
@@ -163,16 +166,15 @@ find(KeptPlan *kept, const Caller *caller, int64 tenant, const char *name, int64
 
 /* The one id of a statement that reads at most two; 0 when there is none, -1 when there are more. */
 static int64
-only_one(KeptPlan *kept)
+only_one(RpqStatement *statement)
 {
 	int64		id = 0;
 	uint64		n;
-	bool		isnull;
 
 	SPI_connect();
-	n = rpq_run(kept, NULL, NULL, true, 2);
+	n = rpq_read(statement, NULL, NULL);
 	if (n == 1)
-		id = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+		id = rpq_column_int64(0, 1, 0);
 	SPI_finish();
 	return n > 1 ? -1 : id;
 }

@@ -17,6 +17,7 @@
 #include "utils/builtins.h"
 
 #include "api/api.h"
+#include "store/spi.h"
 
 /* Relations of a caller to an object. */
 #define PLATFORM	0x01		/* platform admin */
@@ -146,7 +147,7 @@ static const Action actions[] = {
 	{"wait_for_operation", KIND_OPERATION, POOL_UP, 0},
 };
 
-static KeptPlan administers_any = {
+static RpqStatement administers_any = {
 	"SELECT FROM rpq_store.pool_admin WHERE account_id = $1 LIMIT 1",
 	1, {INT8OID}
 };
@@ -175,7 +176,7 @@ administers_any_pool(const Caller *caller)
 
 	values[0] = Int64GetDatum(caller->account_id);
 	SPI_connect();
-	found = rpq_run(&administers_any, values, NULL, true, 1) > 0;
+	found = rpq_read(&administers_any, values, NULL) > 0;
 	SPI_finish();
 	return found;
 }

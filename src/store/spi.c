@@ -126,6 +126,12 @@ rpq_exec(RpqStatement *statement, Datum *values, const char *nulls)
 }
 
 uint64
+rpq_read(RpqStatement *statement, Datum *values, const char *nulls)
+{
+	return execute(statement, values, nulls, InvalidSnapshot, true);
+}
+
+uint64
 rpq_exec_at(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snapshot, bool read_only)
 {
 	return execute(statement, values, nulls, snapshot, read_only);

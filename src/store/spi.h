@@ -29,12 +29,14 @@ typedef struct RpqStatement
 extern Oid	rpq_resources_oid(void);
 
 /*
- * Both run a statement inside an open SPI connection and return the number of rows; anything but success is an error.
+ * All run a statement inside an open SPI connection and return the number of rows; anything but success is an error.
  *
  * rpq_exec takes a snapshot of its own under READ COMMITTED, so it sees what committed meanwhile: for writing, locking,
- * and reading after a lock was taken.  rpq_exec_at uses the given snapshot, and locks or writes only when it may.
+ * and reading after a lock was taken.  rpq_read only reads, at the snapshot in force: what the caller's query sees.
+ * rpq_exec_at uses the given snapshot, and locks or writes only when it may.
  */
 extern uint64 rpq_exec(RpqStatement *statement, Datum *values, const char *nulls);
+extern uint64 rpq_read(RpqStatement *statement, Datum *values, const char *nulls);
 extern uint64 rpq_exec_at(RpqStatement *statement, Datum *values, const char *nulls, Snapshot snapshot, bool read_only);
 
 /* Columns of row i of the last result; numbered from 1, as SPI does. */
