@@ -30,6 +30,54 @@ static RpqStatement load_waiting = {
 	1, {INT8OID}
 };
 
+/* What stands on a node; only the names of what the reader may see. */
+static RpqStatement load_pods = {
+	"SELECT count(*), w.workload_id, w.name, w.resources,"
+	"       w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools()) OR rpq_store.is_platform_admin() AS seen"
+	"  FROM rpq_store.pod p JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
+	" WHERE p.node_id = $1 AND w.ended_at IS NULL"
+	" GROUP BY w.workload_id ORDER BY 5 DESC, w.priority, w.started_at DESC, w.workload_id",
+	2, {INT8OID, INT8OID}
+};
+
+#define MOST_NAMED 5
+
+/* The way out, and what would have to leave the node that needs least. */
+static char *
+way_out_with_pods(Book *book, const Check *check, int64 account_id)
+{
+	Datum		values[2] = {Int64GetDatum(book->world->nodes[check->node].node_id), Int64GetDatum(account_id)};
+	uint64		rows = rpq_exec_at(&load_pods, values, NULL, book->snapshot, true);
+	StringInfoData text;
+	int			named = 0;
+
+	initStringInfo(&text);
+	appendStringInfoString(&text, check->way_out);
+	for (; named < Min(rows, MOST_NAMED) && rpq_column_int64(named, 5, 0) != 0; named++)
+	{
+		char	   *name = rpq_column_text(named, 3);
+		bool		isnull;
+		Resources  *resources = DatumGetResourcesP(rpq_column(named, 4, &isnull));
+		int64		pods = rpq_column_int64(named, 1, 1);
+
+		appendStringInfo(&text, "%s %lld", named == 0 ? "; on it stands workload" : ", workload",
+						 (long long) rpq_column_int64(named, 2, 0));
+		if (name != NULL)
+			appendStringInfo(&text, " \"%s\"", name);
+		appendStringInfo(&text, " (%s", resources_text(resources));
+		if (pods > 1)
+			appendStringInfo(&text, ", %lld replicas", (long long) pods);
+		appendStringInfoChar(&text, ')');
+	}
+	if (rows > (uint64) named)
+		appendStringInfo(&text, "%s %lld %s%s",
+						 named > 0 ? " and" : rows == 1 ? "; on it stands" : "; on it stand",
+						 (long long) (rows - named), named == 0 ? "" : "more ",
+						 rows - named == 1 ? "workload" : "workloads");
+	SPI_freetuptable(SPI_tuptable);
+	return text.data;
+}
+
 /* The lane of the workload, alone: every other is put out of sight. */
 static void
 only_lane(Book *book, const LaneRow *shape)
@@ -46,7 +94,7 @@ only_lane(Book *book, const LaneRow *shape)
 }
 
 static void
-put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check)
+put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check, int64 account_id)
 {
 	Datum		values[7];
 	bool		nulls[7] = {false};
@@ -64,7 +112,8 @@ put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check)
 	nulls[5] = check->detail == NULL;
 	values[5] = check->detail == NULL ? (Datum) 0 : CStringGetTextDatum(check->detail);
 	nulls[6] = check->way_out == NULL;
-	values[6] = check->way_out == NULL ? (Datum) 0 : CStringGetTextDatum(check->way_out);
+	values[6] = check->way_out == NULL ? (Datum) 0 :
+		CStringGetTextDatum(check->node < 0 ? check->way_out : way_out_with_pods(book, check, account_id));
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
@@ -72,6 +121,7 @@ static void
 explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
 {
 	Book	   *book = cycle_open(&shape->key.scope_id, 1, false);
+	int64		account_id = rpq_known_caller()->account_id;
 	Check	   *checks;
 	int			step = 0;
 	int			n;
@@ -82,13 +132,13 @@ explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
 	if (rpq_is_fenced())
 	{
 		Check		fenced = {REASON_FENCED, -1, -1, false, false, NULL, NULL,
-			"this database is a copy: nothing is decided in it", "rpq.adopt_database()"};
+			"this database is a copy: nothing is decided in it", "rpq.adopt_database()", -1};
 
-		put_check(rsinfo, book, ++step, &fenced);
+		put_check(rsinfo, book, ++step, &fenced, account_id);
 	}
 	n = explain_lane(book->world, &book->world->lanes[0], &checks);
 	for (int i = 0; i < n; i++)
-		put_check(rsinfo, book, ++step, &checks[i]);
+		put_check(rsinfo, book, ++step, &checks[i], account_id);
 	cycle_close(book);
 }
 

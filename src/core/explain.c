@@ -46,6 +46,7 @@ add_check(Explanation *ex, ReasonCode code, int pool, int type, bool passed)
 	check->pool = pool;
 	check->type = type;
 	check->passed = passed;
+	check->node = -1;
 	return check;
 }
 
@@ -316,6 +317,7 @@ placement_way_out(Explanation *ex, Check *check, int pool, const bool *usable, i
 		appendStringInfoString(&text, "must wait");
 		if (replicas > 1)
 			appendStringInfo(&text, " for room for %d more", lacking);
+		check->node = survey.nearest;
 		if (survey.nearest >= 0)
 			appendStringInfo(&text, ": node \"%s\" needs least%s, %s more free", world->nodes[survey.nearest].name,
 							 replicas > 1 ? " for the next" : "", positive_text(world, survey.missing));

@@ -239,6 +239,7 @@ typedef struct Check
 	int64	   *available;		/* [nkeys] or NULL */
 	const char *detail;
 	const char *way_out;		/* NULL when passed */
+	int			node;			/* the node that the way out says needs least, or -1 */
 } Check;
 
 extern int	explain_lane(World *world, Lane *lane, Check **checks);
