@@ -60,7 +60,7 @@ way_out_with_pods(Book *book, const Check *check, int64 account_id)
 		Resources  *resources = DatumGetResourcesP(rpq_column(named, 4, &isnull));
 		int64		pods = rpq_column_int64(named, 1, 1);
 
-		appendStringInfo(&text, "%s %lld", named == 0 ? "; on it stands workload" : ", workload",
+		appendStringInfo(&text, "%s %lld", named == 0 ? "; on it: workload" : ", workload",
 						 (long long) rpq_column_int64(named, 2, 0));
 		if (name != NULL)
 			appendStringInfo(&text, " \"%s\"", name);
@@ -71,7 +71,7 @@ way_out_with_pods(Book *book, const Check *check, int64 account_id)
 	}
 	if (rows > (uint64) named)
 		appendStringInfo(&text, "%s %lld %s%s",
-						 named > 0 ? " and" : rows == 1 ? "; on it stands" : "; on it stand",
+						 named > 0 ? " and" : "; on it:",
 						 (long long) (rows - named), named == 0 ? "" : "more ",
 						 rows - named == 1 ? "workload" : "workloads");
 	SPI_freetuptable(SPI_tuptable);
