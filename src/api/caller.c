@@ -8,6 +8,9 @@
  * the account with that db_role; membership in any other role grants nothing.  rpq.account replaces the account for
  * those who may act for another; from then on only the named account's rights count.
  *
+ * Where the server runs a table owner's code for somebody else (index expressions under ANALYZE or autovacuum, a
+ * materialized view under REFRESH), the role in force outside is the maintainer's, not the owner's: there nobody asks.
+ *
  * Reads account, tenant and fence; writes fence (one row, ON CONFLICT DO NOTHING: the first writers wait for each
  * other, nobody after them).
  */
@@ -218,6 +221,12 @@ rpq_caller(void)
 
 	/* a role that was dropped under its session has no name and matches no account */
 	caller->db_role = caller->actor = role ? role : psprintf("%u", GetOuterUserId());
+	if (InSecurityRestrictedOperation())
+	{
+		not_known(caller, ERRCODE_INSUFFICIENT_PRIVILEGE, "rpq cannot be used within a security-restricted operation",
+				  "Index expressions and materialized views are evaluated for whoever maintains them.");
+		return caller;
+	}
 	if (role != NULL)
 	{
 		caller->platform_admin = is_platform_admin(GetOuterUserId());

@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "api/config_cache.h"
@@ -146,11 +147,15 @@ config_caller(void)
 	uint64		before;
 
 	check_kept();
-	if (kept_caller != NULL && may_keep() && kept_role == GetOuterUserId() && strcmp(kept_for, rpq_account) == 0)
+	if (kept_caller != NULL && may_keep() && kept_role == GetOuterUserId() && strcmp(kept_for, rpq_account) == 0 &&
+		!InSecurityRestrictedOperation())
 		return kept_caller;
 	before = generation;
+	/* the snapshot of the caller's statement may be older than news that have been noted already */
+	PushActiveSnapshot(GetTransactionSnapshot());
 	rpq_authorize("submit", NULL);
 	caller = rpq_known_caller();
+	PopActiveSnapshot();
 	if (!may_keep() || before != generation || kept_generation != generation)
 		return caller;
 	copy = MemoryContextAlloc(kept_context, sizeof(Caller));

@@ -99,7 +99,10 @@ text_argument(FunctionCallInfo fcinfo, int n)
 	return PG_ARGISNULL(n) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(n));
 }
 
-/* Another account may be named by a platform admin, by a gateway within its tenant, and by itself. */
+/*
+ * Another account may be named by a platform admin, by a gateway within its tenant, and by itself; everybody else is
+ * told the same of accounts that exist and of those that do not.
+ */
 static int64
 named_account(const Caller *caller, const char *name)
 {
@@ -107,7 +110,8 @@ named_account(const Caller *caller, const char *name)
 	char	   *account = rpq_split_name("account", name, &tenant);
 	Datum		values[3];
 	char		nulls[4] = "   ";
-	bool		may = caller->platform_admin || caller->gateway || caller->gateway_account != NULL;
+	bool		may = caller->platform_admin || caller->gateway;
+	Object		object;
 	int64		found;
 
 	values[0] = Int64GetDatum(caller->platform_admin ? 0 : caller->tenant_id);
@@ -120,7 +124,7 @@ named_account(const Caller *caller, const char *name)
 		found = rpq_column_int64(0, 1, 0);
 	if (found != 0 && (may || found == caller->account_id))
 		return found;
-	if (may || found == 0)
+	if (may || (tenant != NULL && !(rpq_object_by_name(caller, KIND_TENANT, tenant, &object) && rpq_sees(caller, &object))))
 		rpq_no_such_name(KIND_ACCOUNT, name);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to act for another account")));

@@ -32,6 +32,9 @@ PG_FUNCTION_INFO_V1(rpq_delete_workload);
 PG_FUNCTION_INFO_V1(rpq_enqueue);
 PG_FUNCTION_INFO_V1(rpq_edit_workload);
 
+/* The cycle adds it to the time of an admission, which must not fail. */
+#define MAX_RUNTIME_YEARS 1000
+
 /* What holds nodes gives them back: the release is counted by the next cycle. */
 static RpqStatement stop_placed = {
 	"WITH w AS ("
@@ -117,10 +120,18 @@ void
 check_max_runtime(const Interval *max_runtime)
 {
 	Interval	zero = {0};
+	int64		months = max_runtime->month;
+	int64		days = max_runtime->day;
 
 	if (DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(max_runtime), IntervalPGetDatum(&zero))) <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("max_runtime must be positive")));
+	/* each part by itself, so that no order of adding them to a time leaves the range of times */
+	if (Abs(months) > MAX_RUNTIME_YEARS * 12 || Abs(days) > MAX_RUNTIME_YEARS * 366 ||
+		Abs(max_runtime->time) / USECS_PER_DAY > MAX_RUNTIME_YEARS * 366)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_runtime must be at most %d years", MAX_RUNTIME_YEARS)));
 }
 
 const char *

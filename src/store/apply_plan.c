@@ -329,7 +329,6 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 void
 book_apply(Book *book, CyclePlan *plan)
 {
-	/* first, since what ends may be admitted again at once, under the same key of pod */
 	write_freed(book);
 	if (plan != NULL && plan->nadmissions > 0)
 	{

@@ -50,10 +50,10 @@ static RpqStatement read_entries = {
 };
 
 static RpqStatement read_pods = {
-	"SELECT p.pod_id, p.workload_id, p.node_id, p.devices"
+	"SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt"
 	"  FROM unnest($1, $2) AS f (workload_id, attempt)"
 	"  JOIN rpq_store.pod p ON p.workload_id = f.workload_id AND p.attempt = f.attempt"
-	" ORDER BY p.workload_id, p.replica",
+	" ORDER BY p.workload_id, p.attempt, p.replica",
 	2, {INT8ARRAYOID, INT4ARRAYOID}
 };
 
@@ -275,7 +275,9 @@ freed_order(const void *a, const void *b)
 	const Freed *x = a;
 	const Freed *y = b;
 
-	return x->workload_id < y->workload_id ? -1 : x->workload_id > y->workload_id ? 1 : 0;
+	if (x->workload_id != y->workload_id)
+		return x->workload_id < y->workload_id ? -1 : 1;
+	return x->attempt < y->attempt ? -1 : x->attempt > y->attempt ? 1 : 0;
 }
 
 /* What one of n pods held: an equal share of the attempt's total, exact, since a workload's pods ask for the same. */
@@ -343,7 +345,8 @@ book_free_pods(Book *book)
 		uint64		end = row;
 		Resources  *amount;
 
-		while (end < rows && rpq_column_int64(end, 2, 0) == book->freed[i].workload_id)
+		while (end < rows && rpq_column_int64(end, 2, 0) == book->freed[i].workload_id &&
+			   rpq_column_int64(end, 5, 0) == book->freed[i].attempt)
 			end++;
 		if (end == row)
 			continue;

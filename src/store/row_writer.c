@@ -82,6 +82,7 @@ open_anew(RowWriter *writer)
 	MemoryContext old;
 	Relation	relation;
 	TupleDesc	tupdesc;
+	ResultRelInfo *result;
 
 	writer->nindexes = 0;
 	writer->result = NULL;
@@ -98,13 +99,15 @@ open_anew(RowWriter *writer)
 	writer->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsHeapTuple);
 	/* from here on a change makes it stale again */
 	writer->stale = false;
-	writer->result = makeNode(ResultRelInfo);
-	InitResultRelInfo(writer->result, relation, 1, NULL, 0);
-	ExecOpenIndices(writer->result, false);
-	writer->index_oids = palloc(sizeof(Oid) * Max(writer->result->ri_NumIndices, 1));
-	for (int i = 0; i < writer->result->ri_NumIndices; i++)
-		writer->index_oids[i] = RelationGetRelid(writer->result->ri_IndexRelationDescs[i]);
-	writer->nindexes = writer->result->ri_NumIndices;
+	result = makeNode(ResultRelInfo);
+	InitResultRelInfo(result, relation, 1, NULL, 0);
+	ExecOpenIndices(result, false);
+	writer->index_oids = palloc(sizeof(Oid) * Max(result->ri_NumIndices, 1));
+	for (int i = 0; i < result->ri_NumIndices; i++)
+		writer->index_oids[i] = RelationGetRelid(result->ri_IndexRelationDescs[i]);
+	writer->nindexes = result->ri_NumIndices;
+	/* last: an error or a cancel while an index is opened leaves nothing half set up to be used */
+	writer->result = result;
 	MemoryContextSwitchTo(old);
 	return relation;
 }
@@ -183,7 +186,7 @@ row_writer_insert(RowWriter *writer, const Datum *values, const bool *nulls)
 		first_use(writer);
 	PreventCommandIfReadOnly("INSERT");
 	PreventCommandIfParallelMode("INSERT");
-	if (!writer->stale)
+	if (!writer->stale && writer->result != NULL)
 		relation = open_kept(writer);
 	if (relation == NULL)
 		relation = open_anew(writer);
