@@ -124,7 +124,8 @@ named_account(const Caller *caller, const char *name)
 		found = rpq_column_int64(0, 1, 0);
 	if (found != 0 && (may || found == caller->account_id))
 		return found;
-	if (may || (tenant != NULL && !(rpq_object_by_name(caller, KIND_TENANT, tenant, &object) && rpq_sees(caller, &object))))
+	if (may || (tenant != NULL && (!rpq_object_by_name(caller, KIND_TENANT, tenant, &object) ||
+								   !rpq_sees(caller, &object))))
 		rpq_no_such_name(KIND_ACCOUNT, name);
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied to act for another account")));
