@@ -51,16 +51,18 @@ AS $$
 	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
 	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type)
 	UNION ALL
-	SELECT 'gang', format('workload %s', w.workload_id), format('%s nodes listed', w.replicas),
-		format('%s nodes listed', coalesce(cardinality(w.nodes), 0))
+	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
-	WHERE w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas
-	UNION ALL
-	SELECT 'workload', format('workload %s', w.workload_id),
-		CASE WHEN w.ended_at IS NULL THEN 'not ended' ELSE 'ended' END, w.status
-	FROM rpq_store.workload AS w
-	WHERE (w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
-	   OR (w.status = 'queued' AND w.submitted_at IS NULL)
+	CROSS JOIN LATERAL (VALUES
+		('gang', format('%s nodes listed', w.replicas), format('%s nodes listed', coalesce(cardinality(w.nodes), 0)),
+			w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas),
+		('workload', CASE WHEN w.ended_at IS NULL THEN 'not ended' ELSE 'ended' END, w.status,
+			(w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
+			OR (w.status = 'queued' AND w.submitted_at IS NULL))) AS v (invariant, expected, found, broken)
+	WHERE ((w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas)
+		OR (w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
+		OR (w.status = 'queued' AND w.submitted_at IS NULL))
+	  AND v.broken
 $$;
 COMMENT ON FUNCTION rpq_store.check_gangs() IS
 'part of check_integrity: each workload that holds nodes has all its pods, of its present attempt, on nodes of one '
@@ -192,7 +194,7 @@ COMMENT ON FUNCTION rpq_store.check_usage() IS
 
 CREATE OR REPLACE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
 	-- an attempt that was admitted once and released once, of the same amount, is closed and needs no further look
 	WITH open AS (

@@ -52,8 +52,7 @@ AS $$
 	UNION ALL
 	SELECT 'turn', format('scope %s', s.scope_id), 'a turn', 'none'
 	FROM (SELECT pool_id AS scope_id FROM rpq_store.pool
-		  UNION ALL SELECT queue_id FROM rpq_store.queue
-		  UNION SELECT scope_id FROM rpq_store.workload) AS s
+		  UNION ALL SELECT queue_id FROM rpq_store.queue) AS s
 	WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = s.scope_id)
 $$;
 COMMENT ON FUNCTION rpq_store.check_pools() IS
@@ -62,8 +61,16 @@ COMMENT ON FUNCTION rpq_store.check_pools() IS
 
 CREATE OR REPLACE FUNCTION rpq_store.check_references()
 RETURNS TABLE (invariant text, object text, expected text, found text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '128MB'
 AS $$
+	-- the scopes of the ledger one by one through the index: they are few, their entries are not
+	WITH RECURSIVE entry_scope AS (
+		SELECT min(e.scope_id) AS scope_id FROM rpq_store.entry AS e
+		UNION ALL
+		SELECT (SELECT min(e.scope_id) FROM rpq_store.entry AS e WHERE e.scope_id > s.scope_id)
+		FROM entry_scope AS s WHERE s.scope_id IS NOT NULL),
+	owner AS MATERIALIZED (
+		SELECT DISTINCT w.scope_id, w.account_id, w.tenant_id FROM rpq_store.workload AS w)
 	SELECT 'reference', o.object, 'the row exists', format('no %s %s', o.what, o.id)
 	FROM (
 		SELECT format('pod %s', p.pod_id), 'workload', p.workload_id FROM rpq_store.pod AS p
@@ -77,11 +84,15 @@ AS $$
 		  AND NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = e.workload_id)
 		UNION ALL
 		SELECT format('entries of scope %s', e.scope_id), 'turn', e.scope_id
-		FROM (SELECT DISTINCT scope_id FROM rpq_store.entry) AS e
-		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = e.scope_id)
+		FROM entry_scope AS e
+		WHERE e.scope_id IS NOT NULL
+		  AND NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = e.scope_id)
+		UNION ALL
+		SELECT format('workloads of scope %s', w.scope_id), 'turn', w.scope_id FROM owner AS w
+		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = w.scope_id)
 		UNION ALL
 		SELECT format('workloads of account %s', w.account_id), 'account', w.account_id
-		FROM (SELECT DISTINCT account_id, tenant_id FROM rpq_store.workload) AS w
+		FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.account AS a
 						  WHERE a.account_id = w.account_id AND a.tenant_id = w.tenant_id)
 		UNION ALL
