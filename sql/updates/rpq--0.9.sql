@@ -4750,16 +4750,18 @@ AS $$
 	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
 	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type)
 	UNION ALL
-	SELECT 'gang', format('workload %s', w.workload_id), format('%s nodes listed', w.replicas),
-		format('%s nodes listed', coalesce(cardinality(w.nodes), 0))
+	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
-	WHERE w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas
-	UNION ALL
-	SELECT 'workload', format('workload %s', w.workload_id),
-		CASE WHEN w.ended_at IS NULL THEN 'not ended' ELSE 'ended' END, w.status
-	FROM rpq_store.workload AS w
-	WHERE (w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
-	   OR (w.status = 'queued' AND w.submitted_at IS NULL)
+	CROSS JOIN LATERAL (VALUES
+		('gang', format('%s nodes listed', w.replicas), format('%s nodes listed', coalesce(cardinality(w.nodes), 0)),
+			w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas),
+		('workload', CASE WHEN w.ended_at IS NULL THEN 'not ended' ELSE 'ended' END, w.status,
+			(w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
+			OR (w.status = 'queued' AND w.submitted_at IS NULL))) AS v (invariant, expected, found, broken)
+	WHERE ((w.status IN ('starting', 'running') AND coalesce(cardinality(w.nodes), 0) <> w.replicas)
+		OR (w.ended_at IS NULL) <> (w.status IN ('draft', 'queued', 'starting', 'running'))
+		OR (w.status = 'queued' AND w.submitted_at IS NULL))
+	  AND v.broken
 $$;
 COMMENT ON FUNCTION rpq_store.check_gangs() IS
 'part of check_integrity: each workload that holds nodes has all its pods, of its present attempt, on nodes of one '
@@ -4816,12 +4818,15 @@ AS $$
 		UNION ALL
 		SELECT h.node_id, h.devices, h.resources OPERATOR(rpq.->) 'gpu', false, format('hold %s', h.hold_id)
 		FROM rpq_store.hold AS h),
-	-- of a device: thousandths times 21, the unit of amounts; more than one device are all whole
+	-- of a device: thousandths times 21, the unit of amounts, of which 1/7 is a whole number; more than one device are
+	-- all whole
+	piece AS (
+		SELECT c.node_id, d.device, c.is_pod, round(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts
+		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)),
 	taken AS (
-		SELECT c.node_id, d.device, sum(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts,
-			coalesce(sum(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) FILTER (WHERE c.is_pod), 0) AS of_pods
-		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)
-		GROUP BY c.node_id, d.device),
+		SELECT p.node_id, p.device, sum(p.parts) AS parts, coalesce(sum(p.parts) FILTER (WHERE p.is_pod), 0) AS of_pods
+		FROM piece AS p
+		GROUP BY p.node_id, p.device),
 	stored AS (
 		SELECT l.node_id, (p.place - 1)::int AS device, p.parts
 		FROM rpq_store.node_load AS l CROSS JOIN LATERAL unnest(l.parts) WITH ORDINALITY AS p (parts, place)
@@ -4888,7 +4893,7 @@ COMMENT ON FUNCTION rpq_store.check_usage() IS
 
 CREATE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
 	-- an attempt that was admitted once and released once, of the same amount, is closed and needs no further look
 	WITH open AS (
@@ -5023,8 +5028,7 @@ AS $$
 	UNION ALL
 	SELECT 'turn', format('scope %s', s.scope_id), 'a turn', 'none'
 	FROM (SELECT pool_id AS scope_id FROM rpq_store.pool
-		  UNION ALL SELECT queue_id FROM rpq_store.queue
-		  UNION SELECT scope_id FROM rpq_store.workload) AS s
+		  UNION ALL SELECT queue_id FROM rpq_store.queue) AS s
 	WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = s.scope_id)
 $$;
 COMMENT ON FUNCTION rpq_store.check_pools() IS
@@ -5033,8 +5037,16 @@ COMMENT ON FUNCTION rpq_store.check_pools() IS
 
 CREATE FUNCTION rpq_store.check_references()
 RETURNS TABLE (invariant text, object text, expected text, found text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '128MB'
 AS $$
+	-- the scopes of the ledger one by one through the index: they are few, their entries are not
+	WITH RECURSIVE entry_scope AS (
+		SELECT min(e.scope_id) AS scope_id FROM rpq_store.entry AS e
+		UNION ALL
+		SELECT (SELECT min(e.scope_id) FROM rpq_store.entry AS e WHERE e.scope_id > s.scope_id)
+		FROM entry_scope AS s WHERE s.scope_id IS NOT NULL),
+	owner AS MATERIALIZED (
+		SELECT DISTINCT w.scope_id, w.account_id, w.tenant_id FROM rpq_store.workload AS w)
 	SELECT 'reference', o.object, 'the row exists', format('no %s %s', o.what, o.id)
 	FROM (
 		SELECT format('pod %s', p.pod_id), 'workload', p.workload_id FROM rpq_store.pod AS p
@@ -5048,11 +5060,15 @@ AS $$
 		  AND NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = e.workload_id)
 		UNION ALL
 		SELECT format('entries of scope %s', e.scope_id), 'turn', e.scope_id
-		FROM (SELECT DISTINCT scope_id FROM rpq_store.entry) AS e
-		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = e.scope_id)
+		FROM entry_scope AS e
+		WHERE e.scope_id IS NOT NULL
+		  AND NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = e.scope_id)
+		UNION ALL
+		SELECT format('workloads of scope %s', w.scope_id), 'turn', w.scope_id FROM owner AS w
+		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = w.scope_id)
 		UNION ALL
 		SELECT format('workloads of account %s', w.account_id), 'account', w.account_id
-		FROM (SELECT DISTINCT account_id, tenant_id FROM rpq_store.workload) AS w
+		FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.account AS a
 						  WHERE a.account_id = w.account_id AND a.tenant_id = w.tenant_id)
 		UNION ALL
