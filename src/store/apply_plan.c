@@ -267,21 +267,29 @@ static void
 write_freed(Book *book)
 {
 	int64	   *ids = palloc(sizeof(int64) * Max(book->nfreed_pods, 1));
+	Datum		values[1];
+
+	if (book->nfreed_pods == 0)
+		return;
+	for (int i = 0; i < book->nfreed_pods; i++)
+		ids[i] = book->freed_pods[i].pod_id;
+	values[0] = rpq_int8_array(ids, book->nfreed_pods);
+	rpq_exec(&delete_pods, values, NULL);
+}
+
+/*
+ * After the entries of admissions, whose highest id becomes the cursor: these withdrawals are for the next fold to count.
+ */
+static void
+write_set_aside(Book *book)
+{
 	Datum		values[2];
 
-	if (book->nfreed_pods > 0)
-	{
-		for (int i = 0; i < book->nfreed_pods; i++)
-			ids[i] = book->freed_pods[i].pod_id;
-		values[0] = rpq_int8_array(ids, book->nfreed_pods);
-		rpq_exec(&delete_pods, values, NULL);
-	}
-	if (book->nset_aside > 0)
-	{
-		values[0] = rpq_int8_array(book->set_aside, (int) book->nset_aside);
-		values[1] = TimestampTzGetDatum(book->now);
-		rpq_exec(&fail_set_aside, values, NULL);
-	}
+	if (book->nset_aside == 0)
+		return;
+	values[0] = rpq_int8_array(book->set_aside, (int) book->nset_aside);
+	values[1] = TimestampTzGetDatum(book->now);
+	rpq_exec(&fail_set_aside, values, NULL);
 }
 
 /*
@@ -336,6 +344,7 @@ book_apply(Book *book, CyclePlan *plan)
 		write_pods(book, plan);
 		write_entries(book, plan);
 	}
+	write_set_aside(book);
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)
 		settle_lane(book, &book->world->lanes[i], book->lane_rows[i]);
 	rows_write_nodes(book);
