@@ -94,6 +94,7 @@ typedef struct LaneRow
 	Resources  *resources;
 	int64	   *instance_types;
 	int			ninstance_types;	/* -1: any */
+	Datum		types_array;	/* the same as bigint[]; 0 when any */
 	Datum		max_runtime;	/* interval; 0 when none */
 	TimestampTz not_before;
 	bool		has_not_before;

@@ -198,6 +198,7 @@ take_shape(LaneRow *lane, uint64 row)
 
 		lane->ninstance_types = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 		lane->instance_types = (int64 *) ARR_DATA_PTR(array);
+		lane->types_array = PointerGetDatum(array);
 	}
 	value = rpq_column(row, 11, &isnull);
 	if (!isnull)

@@ -19,7 +19,9 @@
 
 /* The shape's columns are compared too: two shapes with one hash must never pass for each other. */
 #define AS_EXPECTED \
-	"w.account_id = $6 AND w.replicas = $7 AND w.priority = $8 AND w.resources OPERATOR(rpq.=) $9"
+	"w.account_id = $6 AND w.replicas = $7 AND w.priority = $8 AND w.resources OPERATOR(rpq.=) $9" \
+	" AND w.guarantee = $10 AND w.checkpointable = $11 AND w.workload_type = $12" \
+	" AND w.instance_types IS NOT DISTINCT FROM $13 AND w.max_runtime IS NOT DISTINCT FROM $14"
 
 #define IN_LANE \
 	"  FROM rpq_store.workload w" \
@@ -27,7 +29,8 @@
 	" ORDER BY w.submitted_at, w.workload_id LIMIT $5"
 
 #define MEMBER_ARGS \
-	9, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, RPQ_RESOURCES_ARG}
+	14, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, RPQ_RESOURCES_ARG, BOOLOID, BOOLOID, \
+		 TEXTOID, INT8ARRAYOID, INTERVALOID}
 
 static RpqStatement look_at_members = {
 	"SELECT w.workload_id, w.submitted_at, w.attempt, " AS_EXPECTED IN_LANE, MEMBER_ARGS
@@ -65,14 +68,12 @@ pass_over(LaneRow *row, TimestampTz at, int64 id)
 	row->passed_id = id;
 }
 
-static int
-read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *out, TimestampTz *next_at,
-		  int64 *next_id, int *nread)
+static uint64
+run_members(Book *book, const Lane *lane, TimestampTz at, int64 id, int want)
 {
 	LaneRow    *row = lane->store;
-	Datum		values[9];
-	uint64		rows;
-	int			n = 0;
+	Datum		values[14];
+	char		nulls[15] = "              ";
 
 	values[0] = Int64GetDatum(lane->scope_id);
 	values[1] = Int64GetDatum(lane->shape);
@@ -83,7 +84,24 @@ read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *ou
 	values[6] = Int32GetDatum(row->replicas);
 	values[7] = Int32GetDatum(row->priority);
 	values[8] = ResourcesPGetDatum(row->resources);
-	rows = rpq_exec_at(book->act ? &take_members : &look_at_members, values, NULL, book->snapshot, !book->act);
+	values[9] = BoolGetDatum(row->guarantee);
+	values[10] = BoolGetDatum(row->checkpointable);
+	values[11] = CStringGetTextDatum(row->workload_type);
+	values[12] = row->types_array;
+	nulls[12] = row->types_array == 0 ? 'n' : ' ';
+	values[13] = row->max_runtime;
+	nulls[13] = row->max_runtime == 0 ? 'n' : ' ';
+	return rpq_exec_at(book->act ? &take_members : &look_at_members, values, nulls, book->snapshot, !book->act);
+}
+
+static int
+read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *out, TimestampTz *next_at,
+		  int64 *next_id, int *nread)
+{
+	LaneRow    *row = lane->store;
+	uint64		rows = run_members(book, lane, at, id, want);
+	int			n = 0;
+
 	for (uint64 i = 0; i < rows; i++)
 	{
 		*next_id = rpq_column_int64(i, 1, 0) + 1;
