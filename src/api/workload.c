@@ -64,12 +64,15 @@ static RpqStatement hide_workload = {
 	1, {INT8OID}
 };
 
-static RpqStatement load_workload = {
-	"SELECT account_id, status, scope_id, shape, priority, replicas, guarantee, checkpointable, workload_type,"
-	"       resources, instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels"
-	"  FROM rpq_store.workload WHERE workload_id = $1",
-	1, {INT8OID}
-};
+#define LOAD_WORKLOAD \
+	"SELECT account_id, status, scope_id, shape, priority, replicas, guarantee, checkpointable, workload_type," \
+	"       resources, instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels" \
+	"  FROM rpq_store.workload WHERE workload_id = $1"
+
+static RpqStatement load_workload = {LOAD_WORKLOAD, 1, {INT8OID}};
+
+/* For what writes columns back that it has read: of two at once, the second sees what the first has stored. */
+static RpqStatement take_workload = {LOAD_WORKLOAD " FOR NO KEY UPDATE", 1, {INT8OID}};
 
 static RpqStatement enqueue_workload = {
 	"UPDATE rpq_store.workload"
@@ -158,14 +161,14 @@ workload_argument(FunctionCallInfo fcinfo, const char *action)
 
 /* Shows the row as it is now; the caller has been authorised for it. */
 static WorkloadRow *
-read_workload(int64 id)
+read_workload(int64 id, RpqStatement *statement)
 {
 	WorkloadRow *w = palloc0(sizeof(WorkloadRow));
 	Datum		values[1] = {Int64GetDatum(id)};
 	bool		isnull;
 	Datum		value;
 
-	if (rpq_exec(&load_workload, values, NULL) == 0)
+	if (rpq_exec(statement, values, NULL) == 0)
 		rpq_no_such_id(KIND_WORKLOAD, id);
 	w->id = id;
 	w->parts.account_id = rpq_column_int64(0, 1, 0);
@@ -268,7 +271,7 @@ rpq_stop(PG_FUNCTION_ARGS)
 	SPI_connect();
 	id = workload_argument(fcinfo, "stop");
 	caller = rpq_known_caller();
-	w = read_workload(id);
+	w = read_workload(id, &load_workload);
 	stopped = stop_workload(id, "stopped", PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1)),
 							caller->actor);
 	if (stopped)
@@ -291,7 +294,7 @@ rpq_delete_workload(PG_FUNCTION_ARGS)
 	SPI_connect();
 	id = workload_argument(fcinfo, "delete_workload");
 	caller = rpq_known_caller();
-	w = read_workload(id);
+	w = read_workload(id, &load_workload);
 	stop_workload(id, "stopped", NULL, caller->actor);
 	values[0] = Int64GetDatum(id);
 	hidden = rpq_exec(&hide_workload, values, NULL) > 0;
@@ -357,15 +360,24 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 	Request		request;
 	EntryRow	entry = {0};
 	const Caller *caller;
+	const char *status;
 	Datum		values[6];
 	int64		owner;
 
 	SPI_connect();
-	w = read_workload(workload_argument(fcinfo, "enqueue"));
+	w = read_workload(workload_argument(fcinfo, "enqueue"), &load_workload);
 	caller = rpq_known_caller();
 	owner = w->parts.account_id;
-	if (strcmp(w->status, "draft") != 0 && strcmp(w->status, "stopped") != 0 && strcmp(w->status, "failed") != 0)
+	status = w->status;
+	if (strcmp(status, "draft") != 0 && strcmp(status, "stopped") != 0 && strcmp(status, "failed") != 0)
 		refuse_status(w, "enqueued");
+	w = read_workload(w->id, &take_workload);
+	if (strcmp(w->status, status) != 0)
+	{
+		/* somebody else enqueued it meanwhile */
+		SPI_finish();
+		PG_RETURN_BOOL(false);
+	}
 	facts = enqueue_facts(fcinfo, w);
 	request = request_of(w, facts);
 	check_request(facts, &request, false);
@@ -391,12 +403,8 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 	values[3] = Int64GetDatum(entry.shape);
 	values[4] = TimestampTzGetDatum(entry.at);
 	values[5] = Int16GetDatum(w->parts.priority);
-	if (rpq_exec(&enqueue_workload, values, NULL) == 0)
-	{
-		/* somebody else enqueued it meanwhile */
-		SPI_finish();
-		PG_RETURN_BOOL(false);
-	}
+	if (rpq_exec(&enqueue_workload, values, NULL) != 1)
+		elog(ERROR, "workload %lld was changed under its lock", (long long) w->id);
 	write_entry(&entry);
 	record_if_administrative(caller, owner, "enqueue", w->id, status_object(w->status), status_object("queued"));
 	SPI_finish();
@@ -454,7 +462,7 @@ apply_edit(FunctionCallInfo fcinfo, WorkloadRow *w)
 	return edit;
 }
 
-static bool
+static void
 store_edit(const WorkloadRow *w, const Edit *edit, int64 shape)
 {
 	Datum		values[8];
@@ -470,7 +478,8 @@ store_edit(const WorkloadRow *w, const Edit *edit, int64 shape)
 	values[6] = edit->labels;
 	nulls[6] = edit->has_labels ? ' ' : 'n';
 	values[7] = Int64GetDatum(shape);
-	return rpq_exec(&edit_workload, values, nulls) > 0;
+	if (rpq_exec(&edit_workload, values, nulls) != 1)
+		elog(ERROR, "workload %lld was changed under its lock", (long long) w->id);
 }
 
 /* A queued workload whose shape changed leaves one lane and joins another, with its submission time. */
@@ -517,9 +526,9 @@ edit_object(const WorkloadRow *w, const char *name, bool has_labels, Datum label
 }
 
 static bool
-edit_once(FunctionCallInfo fcinfo, int64 id, const Caller *caller, bool *stored)
+edit(FunctionCallInfo fcinfo, int64 id, const Caller *caller)
 {
-	WorkloadRow *w = read_workload(id);
+	WorkloadRow *w = read_workload(id, &take_workload);
 	Datum		old = edit_object(w, w->name, w->has_labels, w->labels);
 	int			priority = w->parts.priority;
 	Edit		edit;
@@ -528,16 +537,13 @@ edit_once(FunctionCallInfo fcinfo, int64 id, const Caller *caller, bool *stored)
 	if (strcmp(w->status, "draft") != 0 && strcmp(w->status, "queued") != 0)
 		refuse_status(w, "edited");
 	edit = apply_edit(fcinfo, w);
-	*stored = true;
 	if (!edit.changed)
 		return false;
 	if (priority != w->parts.priority)
 		check_priority(pool_facts_by_id(w->parts.account_id, w->parts.scope_id), w->parts.priority,
 					   strcmp(w->status, "draft") == 0);
 	shape = workload_shape(&w->parts);
-	*stored = store_edit(w, &edit, shape);
-	if (!*stored)
-		return false;
+	store_edit(w, &edit, shape);
 	if (shape != w->shape && strcmp(w->status, "queued") == 0)
 		change_lane(w, shape, caller->actor);
 	record_if_administrative(caller, w->parts.account_id, "edit_workload", id, old,
@@ -548,20 +554,12 @@ edit_once(FunctionCallInfo fcinfo, int64 id, const Caller *caller, bool *stored)
 Datum
 rpq_edit_workload(PG_FUNCTION_ARGS)
 {
-	const Caller *caller;
 	int64		id;
-	bool		changed = false;
-	bool		stored = false;
+	bool		changed;
 
 	SPI_connect();
 	id = workload_argument(fcinfo, "edit_workload");
-	caller = rpq_known_caller();
-	/* whoever changed it meanwhile changed its status, which the next look refuses, or edited it as well */
-	while (!stored)
-	{
-		CHECK_FOR_INTERRUPTS();
-		changed = edit_once(fcinfo, id, caller, &stored);
-	}
+	changed = edit(fcinfo, id, rpq_known_caller());
 	SPI_finish();
 	rpq_wake_at_commit();
 	PG_RETURN_BOOL(changed);
