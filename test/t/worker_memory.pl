@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep);
 
 plan skip_all => 'no /proc on this system' unless -r "/proc/$$/status";
 
-my $cycles = long_or_short(100_000, 3_000);
+my $cycles = long_or_short(100_000, 1_000);
 my $node = rpq_node('memory', databases => 'app',
 	conf => "fsync = off\nsynchronous_commit = off\nrpq.cycle_gap = 0\nrpq.cycle_interval = 10ms");
 
