@@ -278,7 +278,8 @@ write_freed(Book *book)
 }
 
 /*
- * After the entries of admissions, whose highest id becomes the cursor: these withdrawals are for the next fold to count.
+ * After the entries of admissions, whose highest id becomes the cursor: these withdrawals are for the next fold to
+ * count.
  */
 static void
 write_set_aside(Book *book)

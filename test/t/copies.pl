@@ -104,6 +104,19 @@ is(violations($node, 'restored'), '', 'sound');
 is(contents($node, 'app'), $contents, 'the original is what it was');
 $node->safe_psql('postgres', 'DROP DATABASE restored');
 
+# -- the custom format
+if (long_or_short(1, 0))
+{
+	$node->command_ok([ 'pg_dump', '-Fc', '-f', "$dump.custom", 'app' ], 'pg_dump in the custom format');
+	$node->safe_psql('postgres', 'CREATE DATABASE restored');
+	$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', 'restored', "$dump.custom" ], 'pg_restore');
+	ok(until_true($node, 'restored', "SELECT state = 'waiting' AND last_error = 'fenced' FROM rpq.workers", 8),
+		'its worker waits');
+	fenced($node, 'restored', 'custom', $contents, $shown);
+	adopted($node, 'restored', 'custom');
+	$node->safe_psql('postgres', 'DROP DATABASE restored');
+}
+
 # -- a template
 $node->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE app');
 ok(until_true($node, 'clone', "SELECT state = 'waiting' AND last_error = 'fenced' FROM rpq.workers", 8),
