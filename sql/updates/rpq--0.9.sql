@@ -731,7 +731,8 @@ CREATE TABLE rpq_store.pod (
 	node_id bigint NOT NULL,
 	devices int[]
 );
-CREATE UNIQUE INDEX pod_workload ON rpq_store.pod (workload_id, replica);
+-- By attempt: one that was stopped may be placed again in another pool before its former pool has folded the release.
+CREATE UNIQUE INDEX pod_workload ON rpq_store.pod (workload_id, attempt, replica);
 CREATE INDEX pod_node ON rpq_store.pod (node_id);
 
 -- Room of a node that is kept for a workload or a move to come.
