@@ -276,6 +276,8 @@ check_amounts(const Resources *resources, int replicas)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("replicas must be between 1 and 100000"), errdetail("It is %d.", replicas)));
+	/* of a draft too, or whoever may see it could not read the total */
+	(void) resources_mul_int(resources, replicas);
 }
 
 static bool

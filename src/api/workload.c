@@ -66,7 +66,8 @@ static RpqStatement hide_workload = {
 
 #define LOAD_WORKLOAD \
 	"SELECT account_id, status, scope_id, shape, priority, replicas, guarantee, checkpointable, workload_type," \
-	"       resources, instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels" \
+	"       resources, instance_types, max_runtime, name, attempt, tenant_id, submitted_at, not_before, labels," \
+	"       greatest(created_at, submitted_at, started_at, running_at, ended_at)" \
 	"  FROM rpq_store.workload WHERE workload_id = $1"
 
 static RpqStatement load_workload = {LOAD_WORKLOAD, 1, {INT8OID}};
@@ -106,6 +107,7 @@ typedef struct WorkloadRow
 	int64		shape;
 	Interval	max_runtime;
 	TimestampTz submitted_at;
+	TimestampTz last_at;		/* the latest time in the row: what is written now is no earlier */
 	TimestampTz not_before;
 	char	   *name;
 	Datum		labels;
@@ -207,6 +209,7 @@ read_workload(int64 id, RpqStatement *statement)
 	}
 	value = rpq_column(0, 18, &isnull);
 	w->has_labels = !isnull;
+	w->last_at = rpq_column_int64(0, 19, 0);
 	w->labels = isnull ? (Datum) 0 : datumCopy(value, false, -1);
 	return w;
 }
@@ -386,7 +389,7 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 	w->parts.priority = request.priority;
 	w->parts.not_before = NULL;
 	entry.scope_id = facts->pool_id;
-	entry.at = Max(rpq_now(), w->submitted_at);
+	entry.at = Max(rpq_now(), w->last_at);
 	entry.workload_id = w->id;
 	entry.shape = workload_shape(&w->parts);
 	entry.submitted_at = entry.at;
@@ -489,7 +492,7 @@ change_lane(const WorkloadRow *w, int64 shape, const char *actor)
 	EntryRow	entry = {0};
 
 	entry.scope_id = w->parts.scope_id;
-	entry.at = Max(rpq_now(), w->submitted_at);
+	entry.at = Max(rpq_now(), w->last_at);
 	entry.workload_id = w->id;
 	entry.shape = w->shape;
 	entry.account_id = w->parts.account_id;

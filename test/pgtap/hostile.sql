@@ -32,6 +32,26 @@ FROM (VALUES ('178000000 years', '22023'), ('1001 years', '22023'), ('-5800000 y
 	('2562047788:00:00', '22023'), ('1000 years', 'ok'), ('1 microsecond', 'ok')) v (r, e);
 SELECT is(t.outcome('SELECT rpq.schedule(''a'')'), 'ok', 'whatever was accepted can be admitted');
 
+-- a total beyond the range of amounts would fail every query that shows it
+SELECT is(t.outcome('SELECT rpq.submit(''a'', workload_type => ''training'', resources => ''gpu=1,cpu=400000000000'',
+	replicas => 100000, draft => true, account => ''u1'')'), '22003', 'nor a draft whose total is out of range');
+SELECT is(t.outcome('SELECT total FROM rpq.workloads'), 'ok', 'whatever was accepted can be shown');
+
+-- the clock goes back while a workload is a draft, and after it has ended
+BEGIN;
+SET LOCAL rpq.clock = '2026-03-01 00:00+00';
+SELECT rpq.submit('a', workload_type => 'training', resources => 'gpu=1', account => 'u2', draft => true) AS d \gset
+SET LOCAL rpq.clock = '2026-02-01 00:00+00';
+SELECT rpq.enqueue(:d);
+SET LOCAL rpq.clock = '2026-04-01 00:00+00';
+SELECT rpq.stop(:d);
+SET LOCAL rpq.clock = '2026-01-01 00:00+00';
+SELECT rpq.enqueue(:d), rpq.edit_workload(:d, priority => 10);
+SELECT is((SELECT array_agg(e.kind ORDER BY e.at, e.entry_id) FROM rpq_store.entry e WHERE e.workload_id = :d),
+	(SELECT array_agg(e.kind ORDER BY e.entry_id) FROM rpq_store.entry e WHERE e.workload_id = :d), 'its events are in order');
+SELECT is((SELECT created_at <= submitted_at FROM rpq_store.workload WHERE workload_id = :d), true, 'made before submitted');
+ROLLBACK;
+
 -- an index expression of its own table, evaluated for the superuser who maintains it
 SET ROLE hostile_u1;
 CREATE TABLE t.trap (i int);
