@@ -21,8 +21,7 @@
 	"SELECT p.pool_id, p.tenant_id, p.name, p.status, p.frozen, p.allow_guarantee, p.default_priority," \
 	"       p.workload_types, COALESCE(m.max_priority, 100), COALESCE(m.guarantee, false)," \
 	"       m.pool_id IS NOT NULL OR (p.type = 'shared' AND p.open) OR r.admin," \
-	"       m.pool_id IS NOT NULL OR p.type = 'shared' OR r.admin," \
-	"       p.pay_as_you_go" \
+	"       m.pool_id IS NOT NULL OR p.type = 'shared' OR r.admin" \
 	"  FROM rpq_store.account a JOIN rpq_store.pool p ON p.tenant_id = a.tenant_id" \
 	"  LEFT JOIN rpq_store.member m ON m.pool_id = p.pool_id AND m.account_id = a.account_id" \
 	"  CROSS JOIN LATERAL (SELECT a.org_admin" \

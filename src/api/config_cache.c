@@ -7,8 +7,8 @@
  * and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
  * statement trigger on each of these tables (UPDATE, DELETE, TRUNCATE), and take_turns, which every function calls that
  * adds rows to them, send a relcache invalidation, which the server delivers when the change commits, and every session
- * takes note of before its next statement.  So what a session has been told to be committed
- * is never overlooked, as with the server's own catalog caches.
+ * takes note of before its next statement.  So what a session has been told to be committed is never overlooked, as
+ * with the server's own catalog caches.
  *
  * What is read is kept only if no invalidation arrived while it was read, and only under READ COMMITTED, where each
  * look-up has a snapshot of its own: a transaction with one old snapshot would keep what is out of date.
@@ -61,6 +61,7 @@ static uint64 generation = 1;	/* moved on by every invalidation of a config tabl
 static uint64 kept_generation = 0;
 static Oid	table_oids[lengthof(config_tables)];
 static MemoryContext kept_context = NULL;
+static MemoryContext caller_context = NULL; /* in kept_context: one caller at a time */
 static HTAB *kept = NULL;
 static const Caller *kept_caller = NULL;
 static Oid	kept_role = InvalidOid;
@@ -116,6 +117,7 @@ check_kept(void)
 	kept = NULL;
 	kept_caller = NULL;
 	MemoryContextReset(kept_context);
+	caller_context = AllocSetContextCreate(kept_context, "rpq caller", ALLOCSET_SMALL_SIZES);
 	namespace = get_namespace_oid("rpq_store", false);
 	for (int i = 0; i < lengthof(config_tables); i++)
 		table_oids[i] = get_relname_relid(config_tables[i], namespace);
@@ -136,7 +138,7 @@ may_keep(void)
 static char *
 keep_text(const char *text)
 {
-	return text == NULL ? NULL : MemoryContextStrdup(kept_context, text);
+	return text == NULL ? NULL : MemoryContextStrdup(caller_context, text);
 }
 
 const Caller *
@@ -158,7 +160,10 @@ config_caller(void)
 	PopActiveSnapshot();
 	if (!may_keep() || before != generation || kept_generation != generation)
 		return caller;
-	copy = MemoryContextAlloc(kept_context, sizeof(Caller));
+	/* a gateway's session acts for one account after the other */
+	kept_caller = NULL;
+	MemoryContextReset(caller_context);
+	copy = MemoryContextAlloc(caller_context, sizeof(Caller));
 	*copy = *caller;
 	copy->db_role = keep_text(caller->db_role);
 	copy->account = keep_text(caller->account);

@@ -33,7 +33,8 @@ static RpqStatement load_waiting = {
 /* What stands on a node; only the names of what the reader may see. */
 static RpqStatement load_pods = {
 	"SELECT count(*), w.workload_id, w.name, w.resources,"
-	"       w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools()) OR rpq_store.is_platform_admin() AS seen"
+	"       w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools())"
+	"         OR rpq_store.is_platform_admin() AS seen"
 	"  FROM rpq_store.pod p JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
 	" WHERE p.node_id = $1 AND w.ended_at IS NULL"
 	" GROUP BY w.workload_id ORDER BY 5 DESC, w.priority, w.started_at DESC, w.workload_id",

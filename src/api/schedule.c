@@ -88,7 +88,6 @@ typedef struct Output
 	ReturnSetInfo *rsinfo;
 	Book	   *book;
 	int64		account_id;
-	MemoryContext context;		/* outlives the SPI connection */
 } Output;
 
 static void

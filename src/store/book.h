@@ -24,13 +24,10 @@ typedef struct Scope
 	int64		scope_id;
 	uint64		own_xid;
 	int64		own_entry;
-	int64		cycle;
 	int64		room_epoch;
 	TimestampTz last_at;
-	int64		tenant_id;
 	const char *name;
 	const char *status;
-	bool		shared_open;	/* every account of the tenant may submit */
 	bool		frozen;
 	const char *policy;
 	Resources  *default_quota;	/* NULL: none */
@@ -39,7 +36,6 @@ typedef struct Scope
 
 	bool		room_freed;		/* entries that free room were counted */
 	bool		changed;		/* something of this scope is to be written */
-	int64		nentries;		/* counted by this book */
 } Scope;
 
 /* One cell of the usage cube. */
@@ -163,7 +159,6 @@ typedef struct Book
 
 	int			nnodes;
 	NodeRow    *nodes;			/* by name; parallel to world->nodes */
-	bool		all_nodes;		/* false: only those that lose pods were loaded */
 
 	void	   *accounts;		/* load_limits.c: rights and quotas, while the World is made */
 	World	   *world;			/* NULL: nothing to decide */

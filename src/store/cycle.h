@@ -10,7 +10,8 @@
 
 /*
  * Locks the turns of the scopes, FOR NO KEY UPDATE in id order.  With skip, those that another session holds are passed
- * over; otherwise this waits, and a scope without turn is 42704.  Returns how many were taken, their ids in taken.
+ * over; otherwise this waits.  Returns how many were taken, their ids in taken: scopes without a turn are not among
+ * them.
  */
 extern int	cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken);
 

@@ -3,8 +3,9 @@
  *
  * Rows -> World: who of those that wait may still use the pool, and the personal quotas that bind them.
  *
- * Reads account, member, member_quota, pool_instance, pool_admin; writes nothing.  A quota that follows the pool's
- * default is looked up here, never copied.  Personal quotas count direct submissions only (policy 0).
+ * Reads account, pool, member, member_quota, pool_instance, pool_admin; writes nothing, locks nothing.  A quota
+ * that follows the pool's default is looked up here, never copied.  Personal quotas count direct submissions only
+ * (policy 0).
  */
 #include "postgres.h"
 

@@ -175,7 +175,6 @@ book_load_nodes(Book *book, bool all)
 	Resources  *last_capacity = NULL;
 	Resources  *last_usable = NULL;
 
-	book->all_nodes = all;
 	if (n == 0)
 		return;
 	for (int i = 0; i < n; i++)
@@ -208,7 +207,7 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 	node->type = book_type(book, row->type_id);
 	node->takes_work = row->takes_work;
 	node->why_not = row->why_not;
-	if (*last_usable != row->usable)
+	if (*last_vector == NULL || *last_usable != row->usable)
 	{
 		*last_usable = row->usable;
 		*last_vector = book_vector(book, row->usable, 0);

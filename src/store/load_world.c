@@ -1,9 +1,9 @@
 /*
  * load_world.c
  *
- * Rows -> World: keys, usage, lanes and the limits of their accounts.  Nodes are in load_nodes.c.
+ * Rows -> World: keys, usage, lanes.  Nodes are in load_nodes.c, rights and quotas in load_limits.c.
  *
- * Reads usage, lane, workload, account, member, member_quota, pool_instance, instance_type; writes nothing.
+ * Reads usage, lane and workload; writes nothing, locks nothing.
  */
 #include "postgres.h"
 
@@ -229,13 +229,8 @@ add_lane_row(Book *book, uint64 row)
 	take_shape(lane, row);
 	lane->exists = true;
 	/* an empty lane's head says nothing of who arrives next */
-	if (rpq_column_int64(row, 13, 0) > 0 &&
-		(!lane->has_head || at < lane->head_at || (at == lane->head_at && id < lane->head_id)))
-	{
-		lane->head_at = at;
-		lane->head_id = id;
-	}
-	else if (!lane->has_head)
+	if (!lane->has_head || (rpq_column_int64(row, 13, 0) > 0 &&
+							(at < lane->head_at || (at == lane->head_at && id < lane->head_id))))
 	{
 		lane->head_at = at;
 		lane->head_id = id;
@@ -437,7 +432,7 @@ standing_reason(Book *book, const Scope *scope, const LaneRow *row)
 {
 	bool		supported = scope->workload_types == NULL;
 
-	for (int i = 0; i < scope->nworkload_types; i++)
+	for (int i = 0; !supported && i < scope->nworkload_types; i++)
 	{
 		if (strcmp(scope->workload_types[i], row->workload_type) == 0)
 			supported = true;

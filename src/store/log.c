@@ -3,7 +3,7 @@
  *
  * The ledger's reading end: turns, and the entries that they have not counted.
  *
- * Reads turn, pool, entry, pod; writes nothing but the turns that rpq_take_turns changes.
+ * Reads turn, pool, entry and pod at the book's snapshot; writes nothing, locks nothing.
  *
  * An entry is counted when turn.seen sees its transaction, or when it is of turn.own_xid and no later than own_entry.
  * The cursor that replaces these is the very snapshot at which the entries were read (book->snapshot), taken after the
@@ -25,9 +25,8 @@
 #include "store/spi.h"
 
 static RpqStatement load_turns = {
-	"SELECT t.scope_id, t.own_xid, t.own_entry, t.cycle, t.room_epoch, t.last_at,"
-	"       p.tenant_id, p.name, p.status, p.type = 'shared' AND p.open, p.frozen, p.scheduling_policy,"
-	"       p.user_default_quota, p.workload_types"
+	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at,"
+	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types"
 	"  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
 	" WHERE t.scope_id = ANY ($1) ORDER BY t.scope_id",
 	1, {INT8ARRAYOID}
@@ -107,18 +106,15 @@ book_load_turns(Book *book, const int64 *scopes, int n)
 		scope->scope_id = rpq_column_int64(i, 1, 0);
 		scope->own_xid = (uint64) rpq_column_int64(i, 2, 0);
 		scope->own_entry = rpq_column_int64(i, 3, 0);
-		scope->cycle = rpq_column_int64(i, 4, 0);
-		scope->room_epoch = rpq_column_int64(i, 5, 0);
-		scope->last_at = rpq_column_int64(i, 6, 0);
-		scope->tenant_id = rpq_column_int64(i, 7, 0);
-		scope->name = rpq_column_text(i, 8);
-		scope->status = rpq_column_text(i, 9);
-		scope->shared_open = rpq_column_int64(i, 10, 0) != 0;
-		scope->frozen = rpq_column_int64(i, 11, 0) != 0;
-		scope->policy = rpq_column_text(i, 12);
-		value = rpq_column(i, 13, &isnull);
+		scope->room_epoch = rpq_column_int64(i, 4, 0);
+		scope->last_at = rpq_column_int64(i, 5, 0);
+		scope->name = rpq_column_text(i, 6);
+		scope->status = rpq_column_text(i, 7);
+		scope->frozen = rpq_column_int64(i, 8, 0) != 0;
+		scope->policy = rpq_column_text(i, 9);
+		value = rpq_column(i, 10, &isnull);
 		scope->default_quota = isnull ? NULL : DatumGetResourcesPCopy(value);
-		value = rpq_column(i, 14, &isnull);
+		value = rpq_column(i, 11, &isnull);
 		if (!isnull)
 			scope->workload_types = text_array(value, &scope->nworkload_types);
 		book->now = Max(book->now, scope->last_at);
@@ -252,7 +248,6 @@ book_read_entries(Book *book)
 		if (scope == NULL)
 			continue;
 		scope->changed = true;
-		scope->nentries++;
 		book->now = Max(book->now, rpq_column_int64(i, 4, 0));
 		if (book->act && (uint64) rpq_column_int64(i, 3, 0) == own_xid)
 			scope->own_entry = Max(scope->own_entry, rpq_column_int64(i, 1, 0));
@@ -313,7 +308,8 @@ take_pod(FreedPod *pod, uint64 row)
 }
 
 /*
- * Finds the pods of the attempts whose end was counted.
+ * Finds the pods of the attempts whose end was counted.  Two of one workload may be among them: it went from one pool
+ * to another, and the first was not folded until now.
  */
 void
 book_free_pods(Book *book)
