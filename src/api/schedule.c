@@ -55,11 +55,15 @@ static RpqStatement due_scopes = {
 	1, {TIMESTAMPTZOID}
 };
 
-/* Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool. */
+/*
+ * Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool.  LATERAL
+ * with OFFSET: from lane to members, and never by comparing every workload with every lane.
+ */
 static RpqStatement waiting_members = {
-	"SELECT w.workload_id, w.shape, w.scope_id FROM unnest($1, $2) AS k (scope_id, shape)"
-	"  JOIN rpq_store.workload w ON w.scope_id = k.scope_id AND w.shape = k.shape AND w.status = 'queued'"
-	" WHERE w.account_id = $4 OR w.scope_id = ANY (rpq_store.administered_pools())"
+	"SELECT w.workload_id, k.shape, k.scope_id FROM unnest($1, $2) AS k (scope_id, shape)"
+	" CROSS JOIN LATERAL (SELECT * FROM rpq_store.workload w"
+	"                      WHERE w.scope_id = k.scope_id AND w.shape = k.shape AND w.status = 'queued' OFFSET 0) w"
+	" WHERE w.account_id = $4 OR w.scope_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])"
 	"    OR (SELECT rpq_store.is_platform_admin())"
 	" ORDER BY w.priority DESC, w.submitted_at, w.workload_id LIMIT $3",
 	4, {INT8ARRAYOID, INT8ARRAYOID, INT8OID, INT8OID}
@@ -67,7 +71,7 @@ static RpqStatement waiting_members = {
 
 static RpqStatement visible_workloads = {
 	"SELECT w.workload_id FROM unnest($1) AS k (id) JOIN rpq_store.workload w ON w.workload_id = k.id"
-	" WHERE w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools())"
+	" WHERE w.account_id = $2 OR w.scope_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])"
 	"    OR (SELECT rpq_store.is_platform_admin()) ORDER BY 1",
 	2, {INT8ARRAYOID, INT8OID}
 };

@@ -52,6 +52,15 @@ SELECT is((SELECT array_agg(e.kind ORDER BY e.at, e.entry_id) FROM rpq_store.ent
 SELECT is((SELECT created_at <= submitted_at FROM rpq_store.workload WHERE workload_id = :d), true, 'made before submitted');
 ROLLBACK;
 
+-- ten thousand shapes in one pool: each is a lane
+SELECT count(rpq.submit('b', workload_type => 'training', resources => ('gpu=1,memory=' || i)::rpq.resources, account => 'u2'))
+FROM generate_series(1, 10000) i;
+SET statement_timeout = '6s';
+SELECT is((SELECT count(*) FROM rpq.schedule('b', dry_run => true)), 10000::bigint, 'all are planned');
+SELECT is((SELECT count(*) FROM rpq.schedule('b')), 10000::bigint, 'and decided');
+RESET statement_timeout;
+SELECT t.whole();
+
 -- an index expression of its own table, evaluated for the superuser who maintains it
 SET ROLE hostile_u1;
 CREATE TABLE t.trap (i int);
