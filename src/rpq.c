@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 
 #include "rpq.h"
+#include "store/keep.h"
 #include "worker/worker.h"
 
 PG_MODULE_MAGIC;
@@ -23,4 +24,5 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 		rpq_worker_init();
 	rpq_wake_init();
+	keep_init();
 }

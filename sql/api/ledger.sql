@@ -7,11 +7,12 @@ SELECT e.*
 	SELECT * FROM rpq_store.entry e
 	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid
 	UNION ALL
-	SELECT e.* FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x
-	 WHERE e.xid <> t.own_xid
+	SELECT e.* FROM pg_snapshot_xip(t.seen) x CROSS JOIN LATERAL (
+		-- by index for each x, whatever the statistics say
+		SELECT * FROM rpq_store.entry e WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid OFFSET 0) e
 	UNION ALL
 	SELECT * FROM rpq_store.entry e
-	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e;
+	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry) e;
 COMMENT ON VIEW rpq_store.uncounted IS
 	'entries that the balances (usage, lane, node_load, pod) do not contain yet: balance + uncounted is exact in any '
 	'snapshot';

@@ -48,7 +48,7 @@ CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_a
 	WHERE status = 'queued';
 CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE ended_at IS NULL;
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
-	WHERE deadline IS NOT NULL AND ended_at IS NULL;
+	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX workload_ended_account ON rpq_store.workload (account_id, ended_at) WHERE ended_at IS NOT NULL;
 

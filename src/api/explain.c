@@ -121,7 +121,7 @@ put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check, int64
 static void
 explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
 {
-	Book	   *book = cycle_open(&shape->key.scope_id, 1, false);
+	Book	   *book = cycle_open(&shape->key.scope_id, 1, CYCLE_LOOK);
 	int64		account_id = rpq_known_caller()->account_id;
 	Check	   *checks;
 	int			step = 0;

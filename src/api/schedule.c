@@ -41,16 +41,16 @@ static RpqStatement due_scopes = {
 	"SELECT t.scope_id FROM rpq_store.turn t"
 	" WHERE EXISTS (SELECT FROM rpq_store.entry e"
 	"                WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid)"
-	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x"
-	"                 JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
-	"                WHERE e.xid <> t.own_xid)"
+	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x CROSS JOIN LATERAL ("
+	"                SELECT FROM rpq_store.entry e WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid"
+	"                OFFSET 0) e)"
 	"    OR EXISTS (SELECT FROM rpq_store.entry e"
-	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry)"
+	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry)"
 	"    OR EXISTS (SELECT FROM rpq_store.lane l WHERE l.scope_id = t.scope_id AND l.waiting > 0"
 	"                AND (l.blocked_at_epoch <> t.room_epoch"
 	"                  OR (l.reason_code = 'backing_off' AND l.not_before <= $1)))"
 	"    OR EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = t.scope_id AND w.deadline <= $1"
-	"                AND w.deadline IS NOT NULL AND w.ended_at IS NULL)"
+	"                AND w.status IN ('starting', 'running'))"
 	" ORDER BY t.scope_id",
 	1, {TIMESTAMPTZOID}
 };
@@ -278,7 +278,7 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	output.account_id = rpq_known_caller()->account_id;
 	if (!dry_run)
 		n = cycle_take_turns(scopes, n, false, scopes);
-	output.book = cycle_open(scopes, n, !dry_run);
+	output.book = cycle_open(scopes, n, dry_run ? CYCLE_LOOK : CYCLE_ACT);
 	plan = cycle_decide(output.book, dry_run ? PG_INT32_MAX : rpq_cycle_batch, dry_run);
 	if (plan != NULL)
 	{
@@ -362,7 +362,7 @@ typedef struct CycleSum
 static void
 run_one(int64 scope_id, CycleSum *sum)
 {
-	Book	   *book = cycle_open(&scope_id, 1, true);
+	Book	   *book = cycle_open(&scope_id, 1, CYCLE_ACT_AGAIN);
 	CyclePlan  *plan = cycle_decide(book, rpq_cycle_batch, false);
 
 	book_apply(book, plan);

@@ -88,7 +88,7 @@ rpq_fold(PG_FUNCTION_ARGS)
 	Book	   *book;
 
 	SPI_connect();
-	book = cycle_open(scopes, n, true);
+	book = cycle_open(scopes, n, CYCLE_ACT);
 	book_load_nodes(book, false);
 	book_apply(book, NULL);
 	cycle_close(book);

@@ -21,13 +21,16 @@
 
 #include "core/admit.h"
 
-#define MEMBERS_AT_ONCE	32
+/* Members read at once: what is read may be locked, so few at first, then twice as many each time. */
+#define FEWEST_AT_ONCE	8
+#define MOST_AT_ONCE	256
 
 /* A lane as the plan works on it. */
 typedef struct Line
 {
 	Candidate	candidate;
-	Member	   *members;		/* [MEMBERS_AT_ONCE], NULL: not read yet */
+	Member	   *members;		/* [asked], NULL: not read yet */
+	int			asked;			/* how many were asked for when they were read */
 	int			nmembers;
 	int			next;			/* the first member that is not admitted */
 } Line;
@@ -132,6 +135,18 @@ planner_init(Planner *planner, World *world)
 }
 
 /*
+ * An equal share of the batch at first.  Never more than can still be admitted, and one to know the lane's new head.
+ */
+static int
+members_to_ask(Planner *planner, const Line *line)
+{
+	int			left = planner->world->batch - planner->plan->nadmissions;
+	int			want = line->asked > 0 ? line->asked * 2 : Max(FEWEST_AT_ONCE, left / Max(planner->nlines, 1) + 1);
+
+	return Max(1, Min(Min(want, MOST_AT_ONCE), left < MOST_AT_ONCE ? left + 1 : MOST_AT_ONCE));
+}
+
+/*
  * Reads the next members of the first line, puts its head at the first of them, and the line where that belongs.
  * Without any, the line is at its end.
  */
@@ -145,9 +160,10 @@ read_members(Planner *planner)
 
 	if (again)
 		last = line->members[line->nmembers - 1];
-	else
-		line->members = palloc(sizeof(Member) * MEMBERS_AT_ONCE);
-	line->nmembers = planner->world->read_members(planner->world, lane, again ? &last : NULL, MEMBERS_AT_ONCE,
+	line->asked = members_to_ask(planner, line);
+	line->members = again ? repalloc(line->members, sizeof(Member) * line->asked) :
+		palloc(sizeof(Member) * line->asked);
+	line->nmembers = planner->world->read_members(planner->world, lane, again ? &last : NULL, line->asked,
 												  line->members);
 	line->next = 0;
 	if (line->nmembers <= 0)
@@ -179,7 +195,7 @@ admit_first(Planner *planner, Spot spot)
 	if (line->next == line->nmembers)
 	{
 		/* fewer than asked for were the last */
-		if (line->nmembers < MEMBERS_AT_ONCE)
+		if (line->nmembers < line->asked)
 			drop_first(planner, NULL);
 		else
 			read_members(planner);

@@ -16,6 +16,7 @@
 #include "utils/timestamp.h"
 
 #include "store/book.h"
+#include "store/keep.h"
 #include "store/rows.h"
 #include "store/spi.h"
 
@@ -52,6 +53,17 @@ static RpqStatement insert_entries = {
 
 static RpqStatement delete_pods = {
 	"DELETE FROM rpq_store.pod WHERE pod_id = ANY ($1)", 1, {INT8ARRAYOID}
+};
+
+/* From the old head on: what this cycle has admitted is passed once more, and nothing older. */
+static RpqStatement first_members = {
+	"SELECT k.scope_id, k.shape, w.submitted_at, w.workload_id"
+	"  FROM unnest($1, $2, $3, $4) AS k (scope_id, shape, head_at, head_id)"
+	"  CROSS JOIN LATERAL (SELECT w.submitted_at, w.workload_id FROM rpq_store.workload w"
+	"	WHERE w.scope_id = k.scope_id AND w.shape = k.shape AND w.status = 'queued'"
+	"	  AND (w.submitted_at, w.workload_id) >= (k.head_at, k.head_id)"
+	"	ORDER BY w.submitted_at, w.workload_id LIMIT 1) w",
+	4, {INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID}
 };
 
 /* Workloads whose row is not of the shape that their lane has: set aside, the rest goes on. */
@@ -294,6 +306,50 @@ write_set_aside(Book *book)
 }
 
 /*
+ * The heads of the lanes that were read, after what was admitted is no longer queued.  The first that was not admitted is
+ * not always the head: one before it may have been passed over since its client keeps it locked.
+ */
+static void
+find_heads(Book *book)
+{
+	int			n = 0;
+	int			max = book->world->nlanes;
+	int64	   *scopes = palloc(sizeof(int64) * Max(max, 1));
+	int64	   *shapes = palloc(sizeof(int64) * Max(max, 1));
+	Datum	   *at = palloc(sizeof(Datum) * Max(max, 1));
+	int64	   *ids = palloc(sizeof(int64) * Max(max, 1));
+	Datum		values[4];
+	uint64		rows;
+
+	for (int i = 0; i < max; i++)
+	{
+		LaneRow    *row = book->lane_rows[i];
+
+		if (!row->was_read || row->waiting == 0)
+			continue;
+		scopes[n] = row->key.scope_id;
+		shapes[n] = row->key.shape;
+		at[n] = TimestampTzGetDatum(row->head_at);
+		ids[n++] = row->head_id;
+	}
+	if (n == 0)
+		return;
+	values[0] = rpq_int8_array(scopes, n);
+	values[1] = rpq_int8_array(shapes, n);
+	values[2] = rpq_datum_array(at, NULL, n, TIMESTAMPTZOID);
+	values[3] = rpq_int8_array(ids, n);
+	rows = rpq_exec(&first_members, values, NULL);
+	for (uint64 r = 0; r < rows; r++)
+	{
+		LaneRow    *row = book_lane(book, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0));
+
+		row->head_at = rpq_column_int64(r, 3, 0);
+		row->head_id = rpq_column_int64(r, 4, 0);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
+/*
  * What the plan says of a lane becomes what its row says.  A lane that was decided and still has members is blocked
  * until room is freed; one that the batch cut off, or whose members were all locked by clients, is tried again.
  */
@@ -312,15 +368,6 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 		code = reason_code_name(lane->reason->code);
 		sentence = reason_sentence(book->world, lane->reason);
 		epoch = scope->room_epoch;
-	}
-	row->head_at = lane->head_at;
-	row->head_id = lane->head_id;
-	/* members are read ahead, so the one that was passed over may be behind the first that was not admitted */
-	if (row->passed_over && (row->passed_at < row->head_at ||
-							 (row->passed_at == row->head_at && row->passed_id < row->head_id)))
-	{
-		row->head_at = row->passed_at;
-		row->head_id = row->passed_id;
 	}
 	if (row->changed || epoch != row->blocked_at_epoch || (code == NULL) != (row->reason_code == NULL) ||
 		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL ||
@@ -346,10 +393,13 @@ book_apply(Book *book, CyclePlan *plan)
 		write_entries(book, plan);
 	}
 	write_set_aside(book);
+	if (book->world != NULL)
+		find_heads(book);
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)
 		settle_lane(book, &book->world->lanes[i], book->lane_rows[i]);
 	rows_write_nodes(book);
 	rows_write_usage(book);
 	rows_write_lanes(book);
 	rows_write_turns(book);
+	keep_close(book);
 }

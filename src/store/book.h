@@ -36,6 +36,11 @@ typedef struct Scope
 
 	bool		room_freed;		/* entries that free room were counted */
 	bool		changed;		/* something of this scope is to be written */
+
+	/* the turn's row as this transaction leaves it */
+	uint64		left_xid;
+	int64		left_cycle;
+	int64		left_epoch;
 } Scope;
 
 /* One cell of the usage cube. */
@@ -51,6 +56,7 @@ typedef struct Cell
 {
 	CellKey		key;
 	Resources  *amount;			/* as stored, NULL when there is no row; then as it will be */
+	Resources  *kept_amount;	/* keep.c's own */
 	bool		exists;
 	bool		changed;
 } Cell;
@@ -75,9 +81,8 @@ typedef struct LaneRow
 	bool		considered;
 	const char *reason_code;	/* NULL: none */
 	const char *reason;
-	bool		passed_over;	/* a member that its client keeps locked: the first of them */
-	TimestampTz passed_at;
-	int64		passed_id;
+	char	   *kept_reason;	/* keep.c's own */
+	bool		was_read;		/* members were read, so the head is looked up anew */
 
 	/* the shape; loaded with the row, or from a member for a new lane */
 	bool		has_shape;
@@ -126,11 +131,14 @@ typedef struct NodeRow
 	Resources  *capacity;
 	Resources  *usable;
 	Resources  *used;
+	Resources  *kept_used;		/* keep.c's own */
 	int			nparts;
 	int64	   *parts;
 	int			pods;
 	bool		changed;
 } NodeRow;
+
+typedef struct Kept Kept;
 
 typedef struct Book
 {
@@ -138,6 +146,11 @@ typedef struct Book
 	Datum		seen;			/* the same as pg_snapshot: the cursor to be */
 	bool		act;			/* the turns are held: rows may be locked and written */
 	TimestampTz now;			/* no earlier than anything that was counted */
+
+	bool		keep;			/* cycles follow each other in this session: keep the balances for the next */
+	MemoryContext context;		/* of the balances' rows, which may outlive the cycle */
+	Kept	   *kept;			/* NULL: they do not */
+	bool		from_kept;		/* usage, lanes and nodes are those that the last cycle left */
 
 	int			nscopes;
 	Scope	   *scopes;			/* by id */
@@ -169,6 +182,7 @@ typedef struct Book
 
 /* log.c */
 extern void book_load_turns(Book *book, const int64 *scopes, int n);
+extern void book_init_tables(Book *book);
 extern void book_read_entries(Book *book);
 extern void book_free_pods(Book *book);
 extern Scope *book_scope(Book *book, int64 scope_id);

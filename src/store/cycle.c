@@ -21,6 +21,7 @@
 
 #include "rpq.h"
 #include "store/cycle.h"
+#include "store/keep.h"
 #include "store/spi.h"
 
 static RpqStatement lock_turns = {
@@ -37,8 +38,7 @@ static RpqStatement try_turns = {
 static RpqStatement stop_overdue = {
 	"WITH overdue AS ("
 	"  SELECT workload_id FROM rpq_store.workload"
-	"   WHERE scope_id = ANY ($1) AND deadline <= $2 AND deadline IS NOT NULL AND ended_at IS NULL"
-	"     AND status IN ('starting', 'running') FOR UPDATE SKIP LOCKED),"
+	"   WHERE scope_id = ANY ($1) AND deadline <= $2 AND status IN ('starting', 'running') FOR UPDATE SKIP LOCKED),"
 	" stopped AS ("
 	"  UPDATE rpq_store.workload w SET status = 'stopped', ended_at = greatest($2, w.started_at), cause = 'max_runtime'"
 	"    FROM overdue o WHERE w.workload_id = o.workload_id RETURNING w.*)"
@@ -63,13 +63,14 @@ cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken)
 }
 
 Book *
-cycle_open(const int64 *scopes, int n, bool act)
+cycle_open(const int64 *scopes, int n, CycleUse use)
 {
 	Book	   *book = palloc0(sizeof(Book));
 
-	book->act = act;
+	book->act = use != CYCLE_LOOK;
+	book->keep = use == CYCLE_ACT_AGAIN;
 	book->now = rpq_now();
-	if (act)
+	if (book->act)
 	{
 		Datum		values[2] = {rpq_int8_array(scopes, n), TimestampTzGetDatum(book->now)};
 
@@ -83,6 +84,8 @@ cycle_open(const int64 *scopes, int n, bool act)
 	book->snapshot = GetActiveSnapshot();
 	book->seen = OidFunctionCall0(F_PG_CURRENT_SNAPSHOT);
 	book_load_turns(book, scopes, n);
+	keep_open(book);
+	book_init_tables(book);
 	book_read_entries(book);
 	book_free_pods(book);
 	book_load_usage(book);

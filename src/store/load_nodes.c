@@ -75,7 +75,7 @@ take_node(Book *book, NodeRow *node, uint64 row, Resources **last_capacity, Reso
 	node->takes_work = node->why_not == NULL;
 	node->capacity = shared_copy(book, rpq_column(row, 6, &isnull), last_capacity);
 	node->usable = shared_copy(book, rpq_column(row, 7, &isnull), last_usable);
-	node->used = DatumGetResourcesPCopy(rpq_column(row, 8, &isnull));
+	node->used = node->kept_used = DatumGetResourcesPCopy(rpq_column(row, 8, &isnull));
 	book_intern(book, node->used);
 	value = rpq_column(row, 9, &isnull);
 	if (!isnull)
@@ -162,25 +162,16 @@ give_back(Book *book)
 	}
 }
 
-/*
- * Loads the nodes of the scopes, or only those that lose pods, and gives back what the counted releases free.
- */
-void
-book_load_nodes(Book *book, bool all)
+static void
+read_nodes(Book *book, const int64 *ids, int n)
 {
-	int			n = all ? book->nscopes : book->nfreed_pods;
-	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[1];
-	uint64		rows;
+	Datum		values[1] = {rpq_int8_array(ids, n)};
+	RpqStatement *statement = book->all_nodes ? &load_all_nodes : &load_some_nodes;
+	uint64		rows = rpq_exec_at(statement, values, NULL, book->snapshot, true);
 	Resources  *last_capacity = NULL;
 	Resources  *last_usable = NULL;
+	MemoryContext old = MemoryContextSwitchTo(book->context);
 
-	if (n == 0)
-		return;
-	for (int i = 0; i < n; i++)
-		ids[i] = all ? book->scopes[i].scope_id : book->freed_pods[i].node_id;
-	values[0] = rpq_int8_array(ids, n);
-	rows = rpq_exec_at(all ? &load_all_nodes : &load_some_nodes, values, NULL, book->snapshot, true);
 	book->nodes = palloc0(sizeof(NodeRow) * Max(rows, 1));
 	book->nnodes = (int) rows;
 	for (uint64 i = 0; i < rows; i++)
@@ -189,7 +180,30 @@ book_load_nodes(Book *book, bool all)
 			CHECK_FOR_INTERRUPTS();
 		take_node(book, &book->nodes[i], i, &last_capacity, &last_usable);
 	}
+	MemoryContextSwitchTo(old);
 	SPI_freetuptable(SPI_tuptable);
+}
+
+/*
+ * Loads the nodes of the scopes, or only those that lose pods, and gives back what the counted releases free.  What is
+ * kept for the next cycle is always all of them.
+ */
+void
+book_load_nodes(Book *book, bool all)
+{
+	int			n;
+	int64	   *ids;
+
+	if (!(book->from_kept && book->all_nodes))
+	{
+		book->all_nodes = all || book->kept != NULL;
+		n = book->all_nodes ? book->nscopes : book->nfreed_pods;
+		ids = palloc(sizeof(int64) * Max(n, 1));
+		for (int i = 0; i < n; i++)
+			ids[i] = book->all_nodes ? book->scopes[i].scope_id : book->freed_pods[i].node_id;
+		if (n > 0)
+			read_nodes(book, ids, n);
+	}
 	give_back(book);
 }
 

@@ -62,7 +62,7 @@ book_key(Book *book, const char *key, int len)
 	if (book->nkeys == book->maxkeys)
 	{
 		book->maxkeys = Max(16, book->maxkeys * 2);
-		book->keys = book->keys == NULL ? palloc(sizeof(char *) * book->maxkeys) :
+		book->keys = book->keys == NULL ? MemoryContextAlloc(book->context, sizeof(char *) * book->maxkeys) :
 			repalloc(book->keys, sizeof(char *) * book->maxkeys);
 	}
 	if (book->nkeys == 0 && (len != 3 || strncmp(key, "gpu", 3) != 0))
@@ -73,7 +73,7 @@ book_key(Book *book, const char *key, int len)
 		book->nkeys = 2;
 		return book_key(book, key, len);
 	}
-	copy = palloc(len + 1);
+	copy = MemoryContextAlloc(book->context, len + 1);
 	memcpy(copy, key, len);
 	copy[len] = '\0';
 	book->keys[book->nkeys] = copy;
@@ -137,7 +137,7 @@ book_type(Book *book, int64 type_id)
 	{
 		Size		bytes = sizeof(int64) * (book->ntypes + 16);
 
-		book->type_ids = book->ntypes == 0 ? palloc(bytes) : repalloc(book->type_ids, bytes);
+		book->type_ids = book->ntypes == 0 ? MemoryContextAlloc(book->context, bytes) : repalloc(book->type_ids, bytes);
 	}
 	book->type_ids[book->ntypes] = type_id;
 	return book->ntypes++;
@@ -159,9 +159,15 @@ scope_ids(Book *book)
 void
 book_load_usage(Book *book)
 {
-	Datum		values[1] = {scope_ids(book)};
-	uint64		rows = rpq_exec_at(&load_usage, values, NULL, book->snapshot, true);
+	Datum		values[1];
+	MemoryContext old;
+	uint64		rows;
 
+	if (book->from_kept)
+		return;
+	values[0] = scope_ids(book);
+	rows = rpq_exec_at(&load_usage, values, NULL, book->snapshot, true);
+	old = MemoryContextSwitchTo(book->context);
 	for (uint64 i = 0; i < rows; i++)
 	{
 		Cell	   *cell = book_cell(book, rpq_column_int64(i, 1, 0), rpq_column_int64(i, 2, 0),
@@ -171,7 +177,9 @@ book_load_usage(Book *book)
 
 		cell->exists = true;
 		cell->amount = cell->amount == NULL ? resources_copy(amount) : resources_add(amount, cell->amount);
+		cell->kept_amount = cell->amount;
 	}
+	MemoryContextSwitchTo(old);
 	SPI_freetuptable(SPI_tuptable);
 }
 
@@ -240,7 +248,7 @@ add_lane_row(Book *book, uint64 row)
 	lane->blocked_at_epoch = rpq_column_int64(row, 16, 0);
 	lane->considered = rpq_column_int64(row, 17, 0) != 0;
 	lane->reason_code = rpq_column_text(row, 18);
-	lane->reason = rpq_column_text(row, 19);
+	lane->reason = lane->kept_reason = rpq_column_text(row, 19);
 }
 
 /* Lanes that have no row yet take their shape from one of their members. */
@@ -252,6 +260,7 @@ load_new_shapes(Book *book, int n)
 	Datum	   *at = palloc(sizeof(Datum) * n);
 	Datum	   *id = palloc(sizeof(Datum) * n);
 	Datum		values[4];
+	MemoryContext old;
 	HASH_SEQ_STATUS seq;
 	LaneRow    *lane;
 	uint64		rows;
@@ -272,8 +281,10 @@ load_new_shapes(Book *book, int n)
 	values[2] = rpq_datum_array(at, NULL, n, TIMESTAMPTZOID);
 	values[3] = rpq_datum_array(id, NULL, n, INT8OID);
 	rows = rpq_exec_at(&load_shapes, values, NULL, book->snapshot, true);
+	old = MemoryContextSwitchTo(book->context);
 	for (uint64 r = 0; r < rows; r++)
 		take_shape(book_lane(book, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0)), r);
+	MemoryContextSwitchTo(old);
 	SPI_freetuptable(SPI_tuptable);
 	if (rows != (uint64) n)
 		ereport(ERROR,
@@ -283,18 +294,28 @@ load_new_shapes(Book *book, int n)
 				 errhint("rpq.check_integrity() names what differs; somebody changed rpq_store.workload by hand.")));
 }
 
-void
-book_load_lanes(Book *book)
+static void
+load_lane_rows(Book *book)
 {
 	Datum		values[1] = {scope_ids(book)};
 	uint64		rows = rpq_exec_at(&load_lanes, values, NULL, book->snapshot, true);
+	MemoryContext old = MemoryContextSwitchTo(book->context);
+
+	for (uint64 i = 0; i < rows; i++)
+		add_lane_row(book, i);
+	MemoryContextSwitchTo(old);
+	SPI_freetuptable(SPI_tuptable);
+}
+
+void
+book_load_lanes(Book *book)
+{
 	HASH_SEQ_STATUS seq;
 	LaneRow    *lane;
 	int			fresh = 0;
 
-	for (uint64 i = 0; i < rows; i++)
-		add_lane_row(book, i);
-	SPI_freetuptable(SPI_tuptable);
+	if (!book->from_kept)
+		load_lane_rows(book);
 
 	hash_seq_init(&seq, book->lanes);
 	while ((lane = hash_seq_search(&seq)) != NULL)

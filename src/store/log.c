@@ -39,11 +39,11 @@ static RpqStatement read_entries = {
 	"	SELECT * FROM rpq_store.entry e"
 	"	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid"
 	"	UNION ALL"
-	"	SELECT e.* FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x"
-	"	 WHERE e.xid <> t.own_xid"
+	"	SELECT e.* FROM pg_snapshot_xip(t.seen) x CROSS JOIN LATERAL ("
+	"	  SELECT * FROM rpq_store.entry e WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid OFFSET 0) e"
 	"	UNION ALL"
 	"	SELECT * FROM rpq_store.entry e"
-	"	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e"
+	"	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry) e"
 	" WHERE t.scope_id = ANY ($1)",
 	1, {INT8ARRAYOID}
 };
@@ -70,13 +70,17 @@ text_array(Datum value, int *n)
 	return result;
 }
 
-static void
-init_tables(Book *book)
+/* The tables of cells and lanes, unless they are those of the last cycle. */
+void
+book_init_tables(Book *book)
 {
 	HASHCTL		ctl;
 
+	if (book->from_kept)
+		return;
+
 	memset(&ctl, 0, sizeof(ctl));
-	ctl.hcxt = CurrentMemoryContext;
+	ctl.hcxt = book->context;
 	ctl.keysize = sizeof(CellKey);
 	ctl.entrysize = sizeof(Cell);
 	book->cells = hash_create("rpq usage cells", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
@@ -94,7 +98,6 @@ book_load_turns(Book *book, const int64 *scopes, int n)
 	Datum		values[1] = {rpq_int8_array(scopes, n)};
 	uint64		rows = rpq_exec_at(&load_turns, values, NULL, book->snapshot, true);
 
-	init_tables(book);
 	book->scopes = palloc0(sizeof(Scope) * Max(rows, 1));
 	book->nscopes = (int) rows;
 	for (uint64 i = 0; i < rows; i++)
@@ -117,6 +120,9 @@ book_load_turns(Book *book, const int64 *scopes, int n)
 		value = rpq_column(i, 11, &isnull);
 		if (!isnull)
 			scope->workload_types = text_array(value, &scope->nworkload_types);
+		scope->left_xid = scope->own_xid;
+		scope->left_cycle = scope->cycle;
+		scope->left_epoch = scope->room_epoch;
 		book->now = Max(book->now, scope->last_at);
 	}
 	SPI_freetuptable(SPI_tuptable);

@@ -37,16 +37,8 @@ static RpqStatement look_at_members = {
 	"SELECT w.workload_id, w.submitted_at, w.attempt, " AS_EXPECTED IN_LANE, MEMBER_ARGS
 };
 
-/* attempt is NULL for one whose row another session has in hand. */
 static RpqStatement take_members = {
-	"WITH k AS MATERIALIZED (SELECT w.workload_id, w.submitted_at" IN_LANE "),"
-	" l AS MATERIALIZED (SELECT w.workload_id, w.attempt, " AS_EXPECTED " AS expected"
-	"   FROM k JOIN rpq_store.workload w ON w.workload_id = k.workload_id AND w.scope_id = $1 AND w.shape = $2"
-	"                                   AND w.status = 'queued'"
-	"    FOR UPDATE OF w SKIP LOCKED)"
-	"SELECT k.workload_id, k.submitted_at, l.attempt, l.expected"
-	"  FROM k LEFT JOIN l ON l.workload_id = k.workload_id ORDER BY k.submitted_at, k.workload_id",
-	MEMBER_ARGS
+	"SELECT w.workload_id, w.submitted_at, w.attempt, " AS_EXPECTED IN_LANE " FOR UPDATE SKIP LOCKED", MEMBER_ARGS
 };
 
 static void
@@ -56,17 +48,6 @@ set_aside(Book *book, int64 workload_id)
 
 	book->set_aside = book->set_aside == NULL ? palloc(bytes) : repalloc(book->set_aside, bytes);
 	book->set_aside[book->nset_aside++] = workload_id;
-}
-
-/* The lane's head must not move past one that was passed over: it is the next again when its client lets go. */
-static void
-pass_over(LaneRow *row, TimestampTz at, int64 id)
-{
-	if (row->passed_over)
-		return;
-	row->passed_over = true;
-	row->passed_at = at;
-	row->passed_id = id;
 }
 
 static uint64
@@ -99,19 +80,15 @@ static int
 read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *out, TimestampTz *next_at,
 		  int64 *next_id, int *nread)
 {
-	LaneRow    *row = lane->store;
 	uint64		rows = run_members(book, lane, at, id, want);
 	int			n = 0;
+
+	((LaneRow *) lane->store)->was_read = true;
 
 	for (uint64 i = 0; i < rows; i++)
 	{
 		*next_id = rpq_column_int64(i, 1, 0) + 1;
 		*next_at = rpq_column_int64(i, 2, 0);
-		if (rpq_column_int64(i, 3, -1) < 0)
-		{
-			pass_over(row, *next_at, *next_id - 1);
-			continue;
-		}
 		if (rpq_column_int64(i, 4, 0) == 0)
 		{
 			set_aside(book, rpq_column_int64(i, 1, 0));

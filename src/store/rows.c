@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -175,8 +176,14 @@ write_cells(Book *book, bool exists, RpqStatement *statement)
 void
 rows_write_usage(Book *book)
 {
+	HASH_SEQ_STATUS seq;
+	Cell	   *cell;
+
 	write_cells(book, true, &update_usage);
 	write_cells(book, false, &insert_usage);
+	hash_seq_init(&seq, book->cells);
+	while ((cell = hash_seq_search(&seq)) != NULL)
+		cell->exists = cell->exists || cell->changed;
 }
 
 static void
@@ -274,6 +281,7 @@ delete_empty_lanes(Book *book, int nempty)
 	{
 		if (!lane->exists || lane->waiting != 0)
 			continue;
+		lane->exists = false;
 		scopes[n] = lane->key.scope_id;
 		shapes[n++] = lane->key.shape;
 	}
@@ -315,7 +323,10 @@ rows_write_lanes(Book *book)
 		if (lane->exists)
 			add_lane(&arrays, lane);
 		else if (lane->waiting > 0)
+		{
 			write_new_lane(lane);
+			lane->exists = true;
+		}
 	}
 	write_lane_updates(&arrays);
 	if (nempty > MAX_EMPTY_LANES * Max(book->nscopes, 1))
@@ -342,5 +353,8 @@ rows_write_turns(Book *book)
 		values[4] = TimestampTzGetDatum(book->now);
 		if (rpq_exec(&update_turn, values, NULL) != 1)
 			elog(ERROR, "turn of scope %lld is gone", (long long) scope->scope_id);
+		scope->left_xid = U64FromFullTransactionId(GetTopFullTransactionId());
+		scope->left_cycle = scope->cycle + 1;
+		scope->left_epoch = scope->room_epoch;
 	}
 }
