@@ -24,6 +24,7 @@ typedef struct Scope
 	int64		scope_id;
 	uint64		own_xid;
 	int64		own_entry;
+	int64		cycle;
 	int64		room_epoch;
 	TimestampTz last_at;
 	const char *name;
@@ -172,6 +173,7 @@ typedef struct Book
 
 	int			nnodes;
 	NodeRow    *nodes;			/* by name; parallel to world->nodes */
+	bool		all_nodes;		/* false: only those that lose pods were loaded */
 
 	void	   *accounts;		/* load_limits.c: rights and quotas, while the World is made */
 	World	   *world;			/* NULL: nothing to decide */

@@ -26,7 +26,7 @@
 
 static RpqStatement load_turns = {
 	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at,"
-	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types"
+	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle"
 	"  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
 	" WHERE t.scope_id = ANY ($1) ORDER BY t.scope_id",
 	1, {INT8ARRAYOID}
@@ -120,6 +120,7 @@ book_load_turns(Book *book, const int64 *scopes, int n)
 		value = rpq_column(i, 11, &isnull);
 		if (!isnull)
 			scope->workload_types = text_array(value, &scope->nworkload_types);
+		scope->cycle = rpq_column_int64(i, 12, 0);
 		scope->left_xid = scope->own_xid;
 		scope->left_cycle = scope->cycle;
 		scope->left_epoch = scope->room_epoch;
