@@ -195,6 +195,7 @@ config_pool_facts(int64 account_id, const char *pool)
 	bool		usable;
 	FactsEntry *entry;
 	const PoolFacts *facts;
+	MemoryContext context;
 	MemoryContext old;
 	uint64		before;
 
@@ -204,13 +205,16 @@ config_pool_facts(int64 account_id, const char *pool)
 	if (entry != NULL)
 		return entry->facts;
 	before = generation;
-	old = MemoryContextSwitchTo(usable ? kept_context : CurrentMemoryContext);
+	/* theirs alone until they are kept: of a pool that is not there nothing must remain, however often it is asked for */
+	context = AllocSetContextCreate(CurrentMemoryContext, "rpq pool facts", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
 	facts = pool_facts(account_id, pool);
 	MemoryContextSwitchTo(old);
 	if (usable && before == generation && kept_generation == generation)
 	{
 		entry = hash_search(kept, &key, HASH_ENTER, NULL);
 		entry->facts = facts;
+		MemoryContextSetParent(context, kept_context);
 	}
 	return facts;
 }

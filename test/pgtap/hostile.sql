@@ -61,6 +61,19 @@ SELECT is((SELECT count(*) FROM rpq.schedule('b')), 10000::bigint, 'and decided'
 RESET statement_timeout;
 SELECT t.whole();
 
+-- a client that asks for a pool that is not there, again and again, in one session
+DO $$
+BEGIN
+	FOR i IN 1..2000 LOOP
+		BEGIN
+			PERFORM t.submit('nowhere', '1', 'u1');
+		EXCEPTION WHEN undefined_object THEN
+		END;
+	END LOOP;
+END $$;
+SELECT cmp_ok((SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name LIKE 'rpq%'), '<', 200000::numeric,
+	'leaves no memory behind');
+
 -- an index expression of its own table, evaluated for the superuser who maintains it
 SET ROLE hostile_u1;
 CREATE TABLE t.trap (i int);
