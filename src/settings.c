@@ -91,12 +91,6 @@ rpq_now(void)
 	return rpq_clock_set ? rpq_clock_value : GetCurrentTimestamp();
 }
 
-bool
-rpq_clock_is_fixed(void)
-{
-	return rpq_clock_set;
-}
-
 static void
 define_request_settings(void)
 {

@@ -249,7 +249,7 @@ set_priority(const PoolFacts *facts, Request *request, bool draft)
 		check_priority(facts, request->priority, draft);
 }
 
-void
+static void
 check_amounts(const Resources *resources, int replicas)
 {
 	bool		found;

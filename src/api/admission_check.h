@@ -73,6 +73,5 @@ extern PoolFacts *pool_facts_by_id(int64 account_id, int64 pool_id);
  */
 extern void check_request(const PoolFacts *facts, Request *request, bool draft);
 extern void check_priority(const PoolFacts *facts, int priority, bool draft);
-extern void check_amounts(const Resources *resources, int replicas);
 
 #endif							/* RPQ_API_ADMISSION_CHECK_H */

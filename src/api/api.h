@@ -65,6 +65,7 @@ typedef struct Object
 /* caller.c */
 extern const Caller *rpq_caller(void);	/* never raises */
 extern const Caller *rpq_known_caller(void);	/* 42501 when not known */
+extern bool rpq_role_is_platform_admin(Oid role);
 extern bool rpq_is_fenced(void);
 extern void rpq_check_fence(void);	/* RQ009 when fenced */
 extern void rpq_write_fence(void);	/* the row, when there is none */

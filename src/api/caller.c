@@ -124,8 +124,8 @@ account_of_role(Caller *caller, const char *role)
 /*
  * Membership in the role that owns the extension; superusers are members of every role.
  */
-static bool
-is_platform_admin(Oid role)
+bool
+rpq_role_is_platform_admin(Oid role)
 {
 	Relation	rel;
 	SysScanDesc scan;
@@ -229,7 +229,7 @@ rpq_caller(void)
 	}
 	if (role != NULL)
 	{
-		caller->platform_admin = is_platform_admin(GetOuterUserId());
+		caller->platform_admin = rpq_role_is_platform_admin(GetOuterUserId());
 		caller->known = account_of_role(caller, role) || caller->platform_admin;
 	}
 	if (!caller->known)

@@ -56,8 +56,8 @@ static RpqStatement due_scopes = {
 };
 
 /*
- * Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool.  LATERAL
- * with OFFSET: from lane to members, and never by comparing every workload with every lane.
+ * Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool.
+ * LATERAL with OFFSET: from lane to members, and never by comparing every workload with every lane.
  */
 static RpqStatement waiting_members = {
 	"SELECT w.workload_id, k.shape, k.scope_id FROM unnest($1, $2) AS k (scope_id, shape)"

@@ -98,7 +98,6 @@ typedef struct Placer
 
 /* room.c */
 extern Room *room_get(Placer *placer, int pool, int type_slot);
-extern void node_state(const World *world, const PoolNode *node, int64 *state);
 extern int	room_first(const Room *room, const Need *need);
 extern int64 room_count(const Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);

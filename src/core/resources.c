@@ -296,16 +296,6 @@ resources_amount_add(int64 a, int64 b)
 	return sum;
 }
 
-int64
-resources_amount_mul(int64 a, int64 factor)
-{
-	int64		product;
-
-	if (pg_mul_s64_overflow(a, factor, &product) || !RPQ_AMOUNT_IS_VALID(product))
-		resources_out_of_range(NULL, 0);
-	return product;
-}
-
 static inline int64
 merge_amounts(MergeOp op, int64 a, int64 b, const char *key, int keylen)
 {

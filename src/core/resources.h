@@ -102,7 +102,6 @@ extern Resources *resources_least(const Resources *a, const Resources *b);
 extern Resources *resources_greatest(const Resources *a, const Resources *b);
 extern bool resources_add_into(Resources *a, const Resources *b);
 extern int64 resources_amount_add(int64 a, int64 b);
-extern int64 resources_amount_mul(int64 a, int64 factor);
 extern void resources_out_of_range(const char *key, int keylen) pg_attribute_noreturn();
 
 /*

@@ -18,7 +18,7 @@
 /*
  * The state of a node: its dimensions, then the sum over its devices.
  */
-void
+static void
 node_state(const World *world, const PoolNode *node, int64 *state)
 {
 	state[DIM_WHOLE] = 0;

@@ -188,6 +188,7 @@ extern void book_init_tables(Book *book);
 extern void book_read_entries(Book *book);
 extern void book_free_pods(Book *book);
 extern Scope *book_scope(Book *book, int64 scope_id);
+extern Datum book_scope_ids(const Book *book);
 extern Cell *book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id);
 extern LaneRow *book_lane(Book *book, int64 scope_id, int64 shape);
 
@@ -195,6 +196,7 @@ extern LaneRow *book_lane(Book *book, int64 scope_id, int64 shape);
 extern int	book_key(Book *book, const char *key, int len);
 extern void book_intern(Book *book, const Resources *r);
 extern int64 *book_vector(Book *book, const Resources *r, int64 absent);
+extern void book_add(Book *book, int64 *vector, const Resources *r);
 extern Resources *book_resources(Book *book, const int64 *vector);
 extern int	book_type(Book *book, int64 type_id);
 extern void book_load_usage(Book *book);

@@ -139,17 +139,12 @@ read_rights_and_quotas(Book *book, Accounts *accounts)
 static void
 read_type_defaults(Book *book, Accounts *accounts)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
-	Datum		values[1];
+	Datum		values[1] = {book_scope_ids(book)};
 	uint64		rows;
 	bool		isnull;
 
 	for (int i = 0; i < book->nscopes; i++)
-	{
-		ids[i] = book->scopes[i].scope_id;
 		book_intern(book, book->scopes[i].default_quota);
-	}
-	values[0] = rpq_int8_array(ids, book->nscopes);
 	rows = rpq_exec_at(&load_type_defaults, values, NULL, book->snapshot, true);
 	for (uint64 r = 0; r < rows; r++)
 	{
@@ -200,9 +195,7 @@ account_usage(Book *book, const AccountKey *key, int64 type_id)
 		if (cell->key.pool_id != key->pool_id || cell->key.account_id != key->account_id ||
 			cell->key.policy_id != 0 || cell->amount == NULL || (type_id != 0 && cell->key.type_id != type_id))
 			continue;
-		for (int k = 0; k < resources_nkeys(cell->amount); k++)
-			used[book_key(book, resources_key(cell->amount, k), resources_key_len(cell->amount, k))] +=
-				resources_amount(cell->amount, k);
+		book_add(book, used, cell->amount);
 	}
 	return used;
 }

@@ -348,14 +348,10 @@ name_types(Book *book, World *world)
 void
 book_build_nodes(Book *book, World *world)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
 	int64	   *vector = NULL;
 	Resources  *usable = NULL;
-	Datum		scopes;
+	Datum		scopes = book_scope_ids(book);
 
-	for (int i = 0; i < book->nscopes; i++)
-		ids[i] = book->scopes[i].scope_id;
-	scopes = rpq_int8_array(ids, book->nscopes);
 	name_types(book, world);
 	world->nnodes = book->nnodes;
 	world->nodes = palloc0(sizeof(PoolNode) * Max(book->nnodes, 1));

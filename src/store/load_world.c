@@ -105,6 +105,17 @@ book_vector(Book *book, const Resources *r, int64 absent)
 	return vector;
 }
 
+void
+book_add(Book *book, int64 *vector, const Resources *r)
+{
+	for (int i = 0; i < resources_nkeys(r); i++)
+	{
+		int			key = book_key(book, resources_key(r, i), resources_key_len(r, i));
+
+		vector[key] = resources_amount_add(vector[key], resources_amount(r, i));
+	}
+}
+
 /* The other way; zeros are left out. */
 Resources *
 book_resources(Book *book, const int64 *vector)
@@ -143,16 +154,6 @@ book_type(Book *book, int64 type_id)
 	return book->ntypes++;
 }
 
-static Datum
-scope_ids(Book *book)
-{
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
-
-	for (int i = 0; i < book->nscopes; i++)
-		ids[i] = book->scopes[i].scope_id;
-	return rpq_int8_array(ids, book->nscopes);
-}
-
 /* ----------------------------------------------------------------- usage */
 
 /* Adds the cube's rows to the deltas that book_read_entries left in the cells. */
@@ -165,7 +166,7 @@ book_load_usage(Book *book)
 
 	if (book->from_kept)
 		return;
-	values[0] = scope_ids(book);
+	values[0] = book_scope_ids(book);
 	rows = rpq_exec_at(&load_usage, values, NULL, book->snapshot, true);
 	old = MemoryContextSwitchTo(book->context);
 	for (uint64 i = 0; i < rows; i++)
@@ -297,7 +298,7 @@ load_new_shapes(Book *book, int n)
 static void
 load_lane_rows(Book *book)
 {
-	Datum		values[1] = {scope_ids(book)};
+	Datum		values[1] = {book_scope_ids(book)};
 	uint64		rows = rpq_exec_at(&load_lanes, values, NULL, book->snapshot, true);
 	MemoryContext old = MemoryContextSwitchTo(book->context);
 
@@ -380,24 +381,14 @@ pool_total(Book *book, Scope *scope, int pool)
 
 		if (row->pool_id != scope->scope_id)
 			continue;
-		for (int k = 0; k < resources_nkeys(row->capacity); k++)
-		{
-			int			key = book_key(book, resources_key(row->capacity, k), resources_key_len(row->capacity, k));
-
-			limit->max[key] = resources_amount_add(limit->max[key], resources_amount(row->capacity, k));
-		}
+		book_add(book, limit->max, row->capacity);
 	}
 	hash_seq_init(&seq, book->cells);
 	while ((cell = hash_seq_search(&seq)) != NULL)
 	{
 		if (cell->key.pool_id != scope->scope_id || cell->amount == NULL)
 			continue;
-		for (int k = 0; k < resources_nkeys(cell->amount); k++)
-		{
-			int			key = book_key(book, resources_key(cell->amount, k), resources_key_len(cell->amount, k));
-
-			limit->used[key] = resources_amount_add(limit->used[key], resources_amount(cell->amount, k));
-		}
+		book_add(book, limit->used, cell->amount);
 	}
 	return limit;
 }

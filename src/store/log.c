@@ -149,6 +149,17 @@ book_scope(Book *book, int64 scope_id)
 	return NULL;
 }
 
+/* The ids of the book's scopes, as an array. */
+Datum
+book_scope_ids(const Book *book)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
+
+	for (int i = 0; i < book->nscopes; i++)
+		ids[i] = book->scopes[i].scope_id;
+	return rpq_int8_array(ids, book->nscopes);
+}
+
 Cell *
 book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id)
 {
@@ -222,14 +233,10 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 void
 book_read_entries(Book *book)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
-	Datum		values[1];
+	Datum		values[1] = {book_scope_ids(book)};
 	uint64		rows;
 	uint64		own_xid = book->act ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
 
-	for (int i = 0; i < book->nscopes; i++)
-		ids[i] = book->scopes[i].scope_id;
-	values[0] = rpq_int8_array(ids, book->nscopes);
 	rows = rpq_exec_at(&read_entries, values, NULL, book->snapshot, true);
 	book->freed = palloc(sizeof(Freed) * Max(rows, 1));
 	book->nentries = (int64) rows;

@@ -34,10 +34,6 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/pg_extension.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
@@ -46,12 +42,10 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
-#include "utils/rel.h"
 #include "utils/timestamp.h"
 
+#include "api/api.h"
 #include "compat.h"
 #include "rpq.h"
 #include "worker/worker.h"
@@ -393,30 +387,11 @@ rpq_require_worker_sql(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* A superuser or a member of the role that owns the extension, who does not act for an account. */
+/* Who acts for an account has that account's rights alone. */
 static bool
 caller_is_platform_admin(void)
 {
-	Relation	rel;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		result = false;
-
-	if (rpq_account != NULL && rpq_account[0] != '\0')
-		return false;
-	if (superuser())
-		return true;
-
-	rel = table_open(ExtensionRelationId, AccessShareLock);
-	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ, CStringGetDatum("rpq"));
-	scan = systable_beginscan(rel, ExtensionNameIndexId, true, NULL, 1, &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		result = is_member_of_role(GetUserId(), ((Form_pg_extension) GETSTRUCT(tuple))->extowner);
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return result;
+	return (rpq_account == NULL || rpq_account[0] == '\0') && rpq_role_is_platform_admin(GetUserId());
 }
 
 static const char *
