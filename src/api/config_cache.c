@@ -205,7 +205,7 @@ config_pool_facts(int64 account_id, const char *pool)
 	if (entry != NULL)
 		return entry->facts;
 	before = generation;
-	/* theirs alone until they are kept: of a pool that is not there nothing must remain, however often it is asked for */
+	/* theirs alone until they are kept: of a pool that is not there nothing remains, however often it is asked for */
 	context = AllocSetContextCreate(CurrentMemoryContext, "rpq pool facts", ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(context);
 	facts = pool_facts(account_id, pool);

@@ -52,7 +52,8 @@ static RpqStatement finished = {
 
 /* The same for an owner, who needs no other right; the entry is written by itself. */
 static RpqStatement finished_own = {
-	"UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5, detail = $6"
+	"UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5,"
+	"       detail = $6"
 	" WHERE workload_id = $1 AND status IN ('starting', 'running') AND ($2 IS NULL OR attempt = $2) AND account_id = $4"
 	" RETURNING scope_id, ended_at, shape, policy_id, pool_id, type_id, attempt, resources, replicas",
 	6, {INT8OID, INT4OID, TIMESTAMPTZOID, INT8OID, TEXTOID, TEXTOID}
@@ -143,7 +144,8 @@ rpq_report_started(PG_FUNCTION_ARGS)
 }
 
 /*
- * The path of most ends: the owner's program reports the present attempt.  False when it is not that, with nothing done.
+ * The path of most ends: the owner's program reports the present attempt.  False when it is not that, with nothing
+ * done.
  */
 static bool
 finish_own(FunctionCallInfo fcinfo, const char *outcome)

@@ -306,8 +306,8 @@ write_set_aside(Book *book)
 }
 
 /*
- * The heads of the lanes that were read, after what was admitted is no longer queued.  The first that was not admitted is
- * not always the head: one before it may have been passed over since its client keeps it locked.
+ * The heads of the lanes that were read, after what was admitted is no longer queued.  The first that was not
+ * admitted is not always the head: one before it may have been passed over since its client keeps it locked.
  */
 static void
 find_heads(Book *book)
