@@ -12,9 +12,9 @@
 extern void keep_init(void);
 
 /*
- * Before anything is read but the turns: gives the Book the tables and nodes that the last cycle of this session left, if
- * nobody has changed the scope since, else empty ones that may be kept.  Only for a Book of one scope that asks
- * for it (keep).
+ * Before anything is read but the turns: gives the Book the tables and nodes that the last cycle of this session
+ * left, if nobody has changed the scope since, else empty ones that may be kept.  Only for a Book of one scope that
+ * asks for it (keep).
  */
 extern void keep_open(Book *book);
 
