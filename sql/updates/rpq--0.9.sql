@@ -632,7 +632,7 @@ CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_a
 	WHERE status = 'queued';
 CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE ended_at IS NULL;
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
-	WHERE deadline IS NOT NULL AND ended_at IS NULL;
+	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX workload_ended_account ON rpq_store.workload (account_id, ended_at) WHERE ended_at IS NOT NULL;
 
@@ -1249,11 +1249,12 @@ SELECT e.*
 	SELECT * FROM rpq_store.entry e
 	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid
 	UNION ALL
-	SELECT e.* FROM pg_snapshot_xip(t.seen) x JOIN rpq_store.entry e ON e.scope_id = t.scope_id AND e.xid = x
-	 WHERE e.xid <> t.own_xid
+	SELECT e.* FROM pg_snapshot_xip(t.seen) x CROSS JOIN LATERAL (
+		-- by index for each x, whatever the statistics say
+		SELECT * FROM rpq_store.entry e WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid OFFSET 0) e
 	UNION ALL
 	SELECT * FROM rpq_store.entry e
-	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id > t.own_entry) e;
+	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry) e;
 COMMENT ON VIEW rpq_store.uncounted IS
 	'entries that the balances (usage, lane, node_load, pod) do not contain yet: balance + uncounted is exact in any '
 	'snapshot';

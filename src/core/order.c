@@ -141,9 +141,11 @@ static int
 members_to_ask(Planner *planner, const Line *line)
 {
 	int			left = planner->world->batch - planner->plan->nadmissions;
-	int			want = line->asked > 0 ? line->asked * 2 : Max(FEWEST_AT_ONCE, left / Max(planner->nlines, 1) + 1);
+	int			most = Max(1, left < MOST_AT_ONCE ? left + 1 : MOST_AT_ONCE);
 
-	return Max(1, Min(Min(want, MOST_AT_ONCE), left < MOST_AT_ONCE ? left + 1 : MOST_AT_ONCE));
+	if (line->asked > 0)
+		return Min(line->asked * 2, most);
+	return Min(Max(FEWEST_AT_ONCE, Min(left, MOST_AT_ONCE * planner->nlines) / planner->nlines + 1), most);
 }
 
 /*
