@@ -284,6 +284,7 @@ END
 $$;
 COMMENT ON FUNCTION rpq.deauthorize(text, text[], boolean) IS
 'removes members, all or none. What they have queued in the pool becomes draft; what runs goes on to its end, or '
-'with stop is stopped (a warning names those that another session keeps locked). In an open shared pool the accounts are back to its defaults. Returns the number of '
-'accounts named. Errors: 42704 unknown pool, accounts, or accounts that are no members (all are listed), RQ004 '
-'the pool is being created or deleted, 22023 bad argument, RQ009 fenced. Administrators of the pool';
+'with stop is stopped (a warning names those that another session keeps locked). In an open shared pool the '
+'accounts are back to its defaults. Returns the number of accounts named. Errors: 42704 unknown pool, accounts, '
+'or accounts that are no members (all are listed), RQ004 the pool is being created or deleted, 22023 bad '
+'argument, RQ009 fenced. Administrators of the pool';
