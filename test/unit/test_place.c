@@ -355,12 +355,12 @@ test_limits(void)
 	ok(huge->reason != NULL && huge->reason->code == REASON_POOL_QUOTA, "a sum beyond any amount fits nothing");
 }
 
-static int	reads;
+static int	reads_of_high;
 
 static int
 count_reads(World *world, Lane *lane, const Member *after, int want, Member *out)
 {
-	reads++;
+	reads_of_high += lane->priority >= 80;
 	return give_members(world, lane, after, want, out);
 }
 
@@ -393,7 +393,7 @@ test_lanes(void)
 		if (plan->admissions[i].member.workload_id != 100 + i)
 			plan->nadmissions = -1;
 	ok(plan->nadmissions == 70 && plan->more, "the order over lanes is exact; the batch cuts the plan off");
-	ok(blocked->considered && blocked->reason != NULL && ((Waiting *) blocked->store)->n == 1 && reads == 5,
+	ok(blocked->considered && blocked->reason != NULL && ((Waiting *) blocked->store)->n == 1 && reads_of_high == 0,
 	   "a blocked lane is never read");
 	ok(!skipped->considered && skipped->reason != NULL, "a skipped lane keeps its reason");
 	ok(empty->considered && empty->reason == NULL, "an empty lane is done with");
