@@ -11,6 +11,7 @@
 
 #include <limits.h>
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
@@ -20,6 +21,7 @@
 #include "rpq.h"
 
 PG_FUNCTION_INFO_V1(rpq_now_sql);
+PG_FUNCTION_INFO_V1(rpq_reading_time);
 PG_FUNCTION_INFO_V1(rpq_version_sql);
 
 char	   *rpq_databases = NULL;
@@ -176,6 +178,13 @@ Datum
 rpq_now_sql(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_TIMESTAMPTZ(rpq_now());
+}
+
+/* One instant for a whole query: what a view reckons by. */
+Datum
+rpq_reading_time(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(rpq_clock_set ? rpq_clock_value : GetCurrentStatementStartTimestamp());
 }
 
 Datum

@@ -3,10 +3,7 @@
 -- committed in its snapshot.  These are plain views without filter: only the views of schema rpq read them.
 
 CREATE OR REPLACE FUNCTION rpq_store.reading_time() RETURNS timestamptz
-	LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT coalesce(nullif(current_setting('rpq.clock', true), '')::timestamptz, statement_timestamp());
-END;
+	LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'rpq_reading_time';
 COMMENT ON FUNCTION rpq_store.reading_time() IS
 	'the time by which a view reckons: rpq.clock, else the start of the statement';
 

@@ -333,6 +333,16 @@ note_failure(int64 scope_id)
 	slot->retry_at = GetCurrentTimestamp() + INT64CONST(1000000) * (1 << Min(slot->failures, 6));
 }
 
+static void
+note_success(int64 scope_id)
+{
+	for (int i = 0; i < MAX_FAILED_SCOPES; i++)
+	{
+		if (failed_scopes[i].scope_id == scope_id)
+			failed_scopes[i] = (FailedScope) {0};
+	}
+}
+
 static int
 without_failed(int64 *scopes, int n)
 {
@@ -386,6 +396,7 @@ run_due(CycleSum *sum)
 		PG_TRY();
 		{
 			run_one(due[i], sum);
+			note_success(due[i]);
 		}
 		PG_CATCH();
 		{

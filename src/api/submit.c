@@ -112,16 +112,20 @@ named_account(const Caller *caller, const char *name)
 	char		nulls[4] = "   ";
 	bool		may = caller->platform_admin || caller->gateway;
 	Object		object;
+	uint64		rows;
 	int64		found;
 
 	values[0] = Int64GetDatum(caller->platform_admin ? 0 : caller->tenant_id);
 	values[1] = CStringGetTextDatum(account);
 	nulls[2] = tenant == NULL ? 'n' : ' ';
 	values[2] = tenant == NULL ? (Datum) 0 : CStringGetTextDatum(tenant);
-	if (rpq_exec(&find_account, values, nulls) != 1)
-		found = 0;
-	else
-		found = rpq_column_int64(0, 1, 0);
+	rows = rpq_exec(&find_account, values, nulls);
+	found = rows == 1 ? rpq_column_int64(0, 1, 0) : 0;
+	if (rows > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("account \"%s\" exists in several tenants", account),
+				 errhint("Name the tenant: 'tenant/account'.")));
 	if (found != 0 && (may || found == caller->account_id))
 		return found;
 	if (may || (tenant != NULL && (!rpq_object_by_name(caller, KIND_TENANT, tenant, &object) ||

@@ -14,12 +14,18 @@
  * transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
  * back, it is thrown away.
  *
+ * Past the functions a superuser may change a node without taking a turn; the statement trigger that announces changes of
+ * configuration makes every session forget what it keeps.
+ *
  * Nothing is shared between processes, and nothing here reads or writes a table.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "miscadmin.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "store/keep.h"
@@ -60,6 +66,8 @@ struct Kept
 };
 
 static Kept *all_kept = NULL;
+static Oid	node_oid = InvalidOid;
+static bool nodes_changed = false;
 
 static void
 forget(Kept *kept)
@@ -113,9 +121,27 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionI
 		forget_uncommitted();
 }
 
+/* Nodes that somebody changed past the functions, who took no turn: a trigger on the table announces it. */
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == node_oid)
+		nodes_changed = true;
+}
+
+static void
+forget_if_nodes_changed(void)
+{
+	while (nodes_changed && all_kept != NULL)
+		forget(all_kept);
+	nodes_changed = false;
+	node_oid = get_relname_relid("node", get_namespace_oid("rpq_store", false));
+}
+
 void
 keep_init(void)
 {
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	RegisterXactCallback(at_transaction_end, NULL);
 	RegisterSubXactCallback(at_subtransaction_end, NULL);
 }
@@ -182,6 +208,7 @@ keep_open(Book *book)
 	book->context = CurrentMemoryContext;
 	if (!book->keep || book->nscopes != 1)
 		return;
+	forget_if_nodes_changed();
 	scope = &book->scopes[0];
 	kept = find_kept(scope->scope_id);
 	if (kept != NULL && (kept->state == KEPT_IN_USE || kept->own_xid != scope->own_xid || kept->cycle != scope->cycle ||

@@ -9,24 +9,34 @@ drive() {
 	worker_is_done
 }
 # The time of a statement after a hundred new submissions, in ms: the median of seven, in one session as the worker's, whose
-# plans and caches the first, which does not count, has filled.
+# plans and balances the first, which does not count, has filled.
 after_a_hundred() { # STATEMENT
 	local _
 	for _ in 1 2 3 4 5 6 7 8; do
 		echo "SET rpq.account = 'bench'; CALL bench.submit_bulk(100, 30, NULL) \\g /dev/null"
-		echo "RESET rpq.account; BEGIN; SELECT rpq_store.take_turns(ARRAY[:pool]) \\g /dev/null"
+		echo 'RESET rpq.account;'
 		echo "$1"
-		echo 'COMMIT;'
 	done | sql -v pool="$(sql -c "SELECT pool_id FROM rpq_store.pool WHERE name = 'p1'")" -f - | tail -n 7 | median
 }
-fold() { after_a_hundred "SELECT bench.ms('SELECT rpq_store.fold(ARRAY[' || :pool || '])');"; }
 cycle() { after_a_hundred "SELECT bench.ms('SELECT rpq_store.run_cycles()');"; }
+# A cycle that only counts: no node takes work, so every lane stays blocked.
+fold() {
+	sql -c 'UPDATE rpq_store.node SET schedulable = false'
+	cycle
+	sql -c 'UPDATE rpq_store.node SET schedulable = true'
+}
+# What an operation pays, which holds the turn and keeps nothing.
+operation() {
+	after_a_hundred "BEGIN; SELECT rpq_store.take_turns(ARRAY[:pool]) \\g /dev/null
+		SELECT bench.ms('SELECT rpq_store.fold(ARRAY[' || :pool || '])'); COMMIT;"
+}
 first_and_last() { # NAME: measured with the worker off
 	use "$1"
 	worker off
 	sql -c 'CALL bench.clear()' | grep .
-	fold > "$scratch/$1_fold_$2"
 	cycle > "$scratch/$1_cycle_$2"
+	operation > "$scratch/$1_operation_$2"
+	fold > "$scratch/$1_fold_$2"
 	sql -c 'CALL bench.clear()' | grep .
 }
 
@@ -45,6 +55,7 @@ in_turns new 'use new; worker on; tps 32 submit.sql -D pools=1' old 'use old; wo
 row 'submit, 32 clients, worker on, beside a database without' "$(value old)" "$(value new)" '>= 0.7'
 row 'fold of 100 submissions (ms), last beside first' "$(value old_fold_last)" "$(value old_fold_first)" '<= 2'
 row 'the same without an old snapshot' "$(value new_fold_last)" "$(value new_fold_first)" -
+row 'fold of 100 by an operation (ms), last beside first' "$(value old_operation_last)" "$(value old_operation_first)" -
 row 'cycle with 100 submissions (ms), last beside first' "$(value old_cycle_last)" "$(value old_cycle_first)" '<= 2'
 row 'the same without an old snapshot' "$(value new_cycle_last)" "$(value new_cycle_first)" -
 use old
