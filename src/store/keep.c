@@ -3,10 +3,11 @@
  *
  * The balances of a scope, kept between the cycles of one session.
  *
- * A cycle reads usage, lanes and the load of all nodes, a few of which it changes.  Read from the tables each time,
- * that costs a cycle at 10,000 nodes most of its time; and while somebody holds an old snapshot, the dead versions of
- * these few often-changed rows can't be removed, and every cycle passes all of them (measured after 50,000 changes:
- * 4.6 times its first).  So the session that runs cycles, as a rule the worker, keeps what it wrote.
+ * A cycle reads usage, lanes and the load of all nodes, a few of which it changes.  Read from the tables each
+ * time, that costs a cycle at 10,000 nodes most of its time; and while somebody holds an old snapshot, the dead
+ * versions of these few often-changed rows can't be removed, and every cycle passes all of them (measured after
+ * 50,000 changes: 4.6 times its first).  So the session that runs cycles, as a rule the worker, keeps what it
+ * wrote.
  *
  * When it may be used: who changes these tables, or the configuration that the nodes' rows show, holds the turn and
  * changes it, and only a cycle sets own_xid.  So if the turn, read under its lock, still carries the transaction id,
