@@ -15,8 +15,8 @@
  * transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
  * back, it is thrown away.
  *
- * Past the functions a superuser may change a node without taking a turn; the statement trigger that announces changes of
- * configuration makes every session forget what it keeps.
+ * Past the functions a superuser may change a node without taking a turn; the statement trigger that announces
+ * changes of configuration makes every session forget what it keeps.
  *
  * Nothing is shared between processes, and nothing here reads or writes a table.
  */
