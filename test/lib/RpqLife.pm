@@ -66,9 +66,10 @@ sub work_of_all_kinds
 		SELECT rpq.report_started(workload_id) FROM rpq_store.workload WHERE name = 'gang';
 		SELECT rpq.submit(pool => 'c1-gpu', account => 'u1', workload_type => 'training', resources => 'gpu=8', replicas => 3),
 			rpq.submit(pool => 'c1-gpu', account => 'u2', workload_type => 'training', resources => 'gpu=8');
+		-- while there is no room for it yet, since a worker may be running
+		SELECT rpq.edit_workload(min(workload_id), priority => 3) FROM rpq_store.workload WHERE status = 'queued';
 		SELECT rpq.report_finished(workload_id) FROM rpq_store.workload WHERE request_id = 'r1';
-		SELECT rpq.stop(max(workload_id)) FROM rpq_store.workload WHERE status = 'queued' AND replicas = 1;
-		SELECT rpq.edit_workload(min(workload_id), priority => 3) FROM rpq_store.workload WHERE status = 'queued'});
+		SELECT rpq.stop(max(workload_id)) FROM rpq_store.workload WHERE status = 'queued' AND replicas = 1});
 	return;
 }
 
