@@ -75,9 +75,7 @@ placer_create(World *world)
 		most_types = Max(most_types, world->pools[p].ntypes);
 	}
 	placer->rooms = palloc0(sizeof(Room) * (placer->nrooms + 1));
-	placer->heap_left = palloc(sizeof(int) * (world->nnodes + 1));
-	placer->heap_right = palloc(sizeof(int) * (world->nnodes + 1));
-	placer->heap_rank = palloc(sizeof(int) * (world->nnodes + 1));
+	placer->heap = palloc(sizeof(HeapLink) * (world->nnodes + 1));
 	placer->usable = palloc(sizeof(bool) * (most_types + 1));
 	placer->spots = palloc(sizeof(Spot) * (most_types + 1));
 	deal_nodes(placer);

@@ -37,19 +37,37 @@ typedef struct Need
 	const int64 *request;		/* [nkeys] */
 } Need;
 
-/* Nodes of one state. */
+/*
+ * Nodes of one state.  A room has its slots in one array, each of room->slot_size bytes from the start of a cache line:
+ * with three resource keys what a search reads on its way down is one line, and the state is the next.  most is by
+ * dimension the most in the slot's subtree; behind it, see slot_state(), the state of the nodes themselves.
+ */
 typedef struct Slot
 {
 	int64		key;			/* what the policy orders by: the sum over devices, then free CPU; less is better */
 	int64		second_key;
 	int			left;
 	int			right;
+	int			first;			/* the lowest node: root of a leftist heap of the slot's nodes */
+	int			count;
+	int64		most[FLEXIBLE_ARRAY_MEMBER];	/* [ndims], then the state: [ndims] and the sum over devices */
+} Slot;
+
+/* What a search has no use for. */
+typedef struct SlotTag
+{
 	uint32		priority;		/* of the treap: larger is higher up */
 	uint32		hash;			/* of the state */
 	int			next;			/* in the hash chain, or in the list of free slots */
-	int			first;			/* the lowest node: root of a leftist heap of the slot's nodes */
-	int			count;
-} Slot;
+} SlotTag;
+
+/* A node in the leftist heap of its slot. */
+typedef struct HeapLink
+{
+	int			left;
+	int			right;
+	int			rank;
+} HeapLink;
 
 typedef struct Room
 {
@@ -61,13 +79,16 @@ typedef struct Room
 	int		   *nodes;			/* [nnodes], ascending; with those that take nothing new */
 	bool		built;			/* what follows is filled when the room is first asked for */
 	int			root;
+	int			ndims;
+	Size		slot_size;
 	int			nslots;
 	int			maxslots;
 	int			unused;			/* list of free slots */
-	Slot	   *slots;
-	int64	   *states;			/* [maxslots][nkeys + 2]: the dimensions, then the sum over devices */
-	int64	   *most;			/* [maxslots][nkeys + 1]: by dimension, the most in the slot's subtree */
-	uint32		nbuckets;		/* a power of two */
+	char	   *slots;			/* [maxslots], within slot_space: use room_slot() */
+	char	   *slot_space;
+	SlotTag    *tags;			/* [maxslots] */
+	int64	   *state;			/* [ndims + 1]: that of the node in hand */
+	uint32		nbuckets;		/* a power of two, grows with the number of slots */
 	int		   *buckets;
 	int64	   *sum;			/* [nkeys]: free on nodes that take new work */
 	int64	   *unavailable;	/* [nkeys]: free on nodes that do not */
@@ -89,9 +110,7 @@ typedef struct Placer
 	int		   *first_room;		/* [npools]: rooms of pool p start here, in the order of its types */
 	int			nrooms;
 	Room	   *rooms;
-	int		   *heap_left;		/* [nnodes] each: the leftist heaps of all slots */
-	int		   *heap_right;
-	int		   *heap_rank;
+	HeapLink   *heap;			/* [nnodes]: the leftist heaps of all slots */
 	bool	   *usable;			/* [most types of a pool]: for whoever needs a place for them */
 	Spot	   *spots;			/* [most types of a pool] */
 } Placer;
@@ -103,13 +122,29 @@ extern int64 room_count(const Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
 extern void room_push(Room *room, int node);
 extern int64 room_most(const Room *room, int dim);
-extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);
 
-static inline int64 *
-slot_state(const Room *room, int slot)
+#define NO_SLOT		(-1)
+#define NO_NODE		(-1)
+
+static inline Slot *
+room_slot(const Room *room, int slot)
 {
-	return room->states + (Size) slot * (room->placer->world->nkeys + 2);
+	return (Slot *) (room->slots + slot * room->slot_size);
 }
+
+/* Its dimensions, then the sum over devices. */
+static inline int64 *
+slot_state(const Room *room, Slot *slot)
+{
+	return slot->most + room->ndims;
+}
+
+/* tree.c */
+extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);
+extern void tree_build(Room *room);
+extern void tree_insert(Room *room, int slot);
+extern void tree_remove(Room *room, int slot);
+extern void tree_refirst(Room *room, int slot, int first);
 
 /* place.c */
 extern Placer *placer_create(World *world);

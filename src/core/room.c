@@ -12,33 +12,28 @@
 #include "core/place.h"
 #include "core/resources.h"
 
-#define NO_SLOT		(-1)
-#define NO_NODE		(-1)
+#define FEWEST_SLOTS	16
+#define CACHE_LINE		64
 
 /*
  * The state of a node: its dimensions, then the sum over its devices.
  */
-static void
+static inline void
 node_state(const World *world, const PoolNode *node, int64 *state)
 {
-	state[DIM_WHOLE] = 0;
-	state[DIM_PART] = 0;
+	int64		whole = 0;
+	int64		part = 0;
+
 	for (int d = 0; d < node->ndevices; d++)
 	{
-		if (node->device_free[d] >= RPQ_UNIT)
-			state[DIM_WHOLE]++;
-		if (node->device_free[d] > state[DIM_PART])
-			state[DIM_PART] = node->device_free[d];
+		whole += node->device_free[d] >= RPQ_UNIT;
+		part = Max(part, node->device_free[d]);
 	}
+	state[DIM_WHOLE] = whole;
+	state[DIM_PART] = part;
 	for (int k = 1; k < world->nkeys; k++)
 		state[KEY_DIM(k)] = node->free[k];
 	state[world->nkeys + 1] = node->free[RPQ_KEY_GPU];
-}
-
-static inline int64 *
-slot_most(const Room *room, int slot)
-{
-	return room->most + (Size) slot * (room->placer->world->nkeys + 1);
 }
 
 static inline bool
@@ -64,25 +59,6 @@ state_hash(const int64 *state, int n)
 	return (uint32) h;
 }
 
-/*
- * The one order of nodes: by the policy's key, then by name.  The rooms may be two of one pool; should their policies
- * differ, those of binpack come first.
- */
-bool
-slot_before(const Room *a, int slot_a, const Room *b, int slot_b)
-{
-	const Slot *sa = &a->slots[slot_a];
-	const Slot *sb = &b->slots[slot_b];
-
-	if (a->policy != b->policy)
-		return a->policy == POLICY_BINPACK;
-	if (sa->key != sb->key)
-		return sa->key < sb->key;
-	if (sa->second_key != sb->second_key)
-		return sa->second_key < sb->second_key;
-	return sa->first < sb->first;
-}
-
 /* ---- the heap of a slot's nodes ---- */
 
 /*
@@ -91,6 +67,7 @@ slot_before(const Room *a, int slot_a, const Room *b, int slot_b)
 static int
 heap_merge(Placer *placer, int a, int b)
 {
+	HeapLink   *link;
 	int			swap;
 
 	if (a == NO_NODE)
@@ -103,119 +80,16 @@ heap_merge(Placer *placer, int a, int b)
 		a = b;
 		b = swap;
 	}
-	placer->heap_right[a] = heap_merge(placer, placer->heap_right[a], b);
-	if (placer->heap_left[a] == NO_NODE ||
-		placer->heap_rank[placer->heap_left[a]] < placer->heap_rank[placer->heap_right[a]])
+	link = &placer->heap[a];
+	link->right = heap_merge(placer, link->right, b);
+	if (link->left == NO_NODE || placer->heap[link->left].rank < placer->heap[link->right].rank)
 	{
-		swap = placer->heap_left[a];
-		placer->heap_left[a] = placer->heap_right[a];
-		placer->heap_right[a] = swap;
+		swap = link->left;
+		link->left = link->right;
+		link->right = swap;
 	}
-	placer->heap_rank[a] = placer->heap_right[a] == NO_NODE ? 1 : placer->heap_rank[placer->heap_right[a]] + 1;
+	link->rank = link->right == NO_NODE ? 1 : placer->heap[link->right].rank + 1;
 	return a;
-}
-
-/* ---- the tree of slots ---- */
-
-static inline void
-tree_renew(Room *room, int slot)
-{
-	int			ndims = room->placer->world->nkeys + 1;
-	const Slot *s = &room->slots[slot];
-	const int64 *state = slot_state(room, slot);
-	const int64 *left = s->left == NO_SLOT ? state : slot_most(room, s->left);
-	const int64 *right = s->right == NO_SLOT ? state : slot_most(room, s->right);
-	int64	   *most = slot_most(room, slot);
-
-	for (int d = 0; d < ndims; d++)
-	{
-		int64		below = Max(left[d], right[d]);
-
-		most[d] = Max(state[d], below);
-	}
-}
-
-/* Parts a tree into what comes before a slot and what comes after it. */
-static void
-tree_split(Room *room, int tree, int slot, int *before, int *after)
-{
-	if (tree == NO_SLOT)
-	{
-		*before = *after = NO_SLOT;
-		return;
-	}
-	if (slot_before(room, tree, room, slot))
-	{
-		tree_split(room, room->slots[tree].right, slot, &room->slots[tree].right, after);
-		*before = tree;
-	}
-	else
-	{
-		tree_split(room, room->slots[tree].left, slot, before, &room->slots[tree].left);
-		*after = tree;
-	}
-	tree_renew(room, tree);
-}
-
-static int
-tree_join(Room *room, int before, int after)
-{
-	int			top;
-
-	if (before == NO_SLOT)
-		return after;
-	if (after == NO_SLOT)
-		return before;
-	if (room->slots[before].priority > room->slots[after].priority)
-	{
-		top = before;
-		room->slots[top].right = tree_join(room, room->slots[top].right, after);
-	}
-	else
-	{
-		top = after;
-		room->slots[top].left = tree_join(room, before, room->slots[top].left);
-	}
-	tree_renew(room, top);
-	return top;
-}
-
-static int
-tree_insert(Room *room, int tree, int slot)
-{
-	Slot	   *t;
-
-	if (tree == NO_SLOT || room->slots[slot].priority > room->slots[tree].priority)
-	{
-		tree_split(room, tree, slot, &room->slots[slot].left, &room->slots[slot].right);
-		tree_renew(room, slot);
-		return slot;
-	}
-	t = &room->slots[tree];
-	if (slot_before(room, slot, room, tree))
-		t->left = tree_insert(room, t->left, slot);
-	else
-		t->right = tree_insert(room, t->right, slot);
-	tree_renew(room, tree);
-	return tree;
-}
-
-/* The slot's key must be what it was when it was inserted. */
-static int
-tree_remove(Room *room, int tree, int slot)
-{
-	Slot	   *t;
-
-	Assert(tree != NO_SLOT);
-	t = &room->slots[tree];
-	if (tree == slot)
-		return tree_join(room, t->left, t->right);
-	if (slot_before(room, slot, room, tree))
-		t->left = tree_remove(room, t->left, slot);
-	else
-		t->right = tree_remove(room, t->right, slot);
-	tree_renew(room, tree);
-	return tree;
 }
 
 /* ---- slots by state ---- */
@@ -223,99 +97,135 @@ tree_remove(Room *room, int tree, int slot)
 static int
 slot_find(const Room *room, const int64 *state, uint32 hash)
 {
-	Size		size = sizeof(int64) * (room->placer->world->nkeys + 2);
+	Size		size = sizeof(int64) * (room->ndims + 1);
 	int			slot = room->buckets[hash & (room->nbuckets - 1)];
 
 	while (slot != NO_SLOT &&
-		   (room->slots[slot].hash != hash || memcmp(slot_state(room, slot), state, size) != 0))
-		slot = room->slots[slot].next;
+		   (room->tags[slot].hash != hash || memcmp(slot_state(room, room_slot(room, slot)), state, size) != 0))
+		slot = room->tags[slot].next;
 	return slot;
+}
+
+/*
+ * Twice as many slots, none of which is free.  The new array starts at a cache line wherever it was put.
+ */
+static void
+grow_slots(Room *room)
+{
+	int			n = room->nslots == 0 ? FEWEST_SLOTS : 2 * room->nslots;
+	char	   *space = palloc(room->slot_size * n + CACHE_LINE);
+	char	   *slots = (char *) TYPEALIGN(CACHE_LINE, space);
+
+	if (room->nslots == 0)
+		room->tags = palloc(sizeof(SlotTag) * n);
+	else
+	{
+		memcpy(slots, room->slots, room->slot_size * room->nslots);
+		pfree(room->slot_space);
+		pfree(room->buckets);
+		room->tags = repalloc(room->tags, sizeof(SlotTag) * n);
+	}
+	room->slot_space = space;
+	room->slots = slots;
+	room->maxslots = n;
+	room->nbuckets = 2 * n;
+	room->buckets = palloc(sizeof(int) * room->nbuckets);
+	memset(room->buckets, 0xFF, sizeof(int) * room->nbuckets);	/* NO_SLOT */
+	for (int i = 0; i < room->nslots; i++)
+	{
+		int		   *bucket = &room->buckets[room->tags[i].hash & (room->nbuckets - 1)];
+
+		room->tags[i].next = *bucket;
+		*bucket = i;
+	}
 }
 
 static int
 slot_new(Room *room, const int64 *state, uint32 hash, int node)
 {
-	int			nkeys = room->placer->world->nkeys;
-	int			slot = room->unused;
-	int		   *bucket = &room->buckets[hash & (room->nbuckets - 1)];
 	int64		sign = room->policy == POLICY_BINPACK ? 1 : -1;
+	int			slot = room->unused;
+	int		   *bucket;
 	Slot	   *s;
+	SlotTag    *tag;
 
 	if (slot != NO_SLOT)
-		room->unused = room->slots[slot].next;
+		room->unused = room->tags[slot].next;
 	else
 	{
 		if (room->nslots == room->maxslots)
-		{
-			room->maxslots *= 2;
-			room->slots = repalloc(room->slots, sizeof(Slot) * room->maxslots);
-			room->states = repalloc(room->states, sizeof(int64) * (nkeys + 2) * room->maxslots);
-			room->most = repalloc(room->most, sizeof(int64) * (nkeys + 1) * room->maxslots);
-		}
+			grow_slots(room);
 		slot = room->nslots++;
 	}
-	s = &room->slots[slot];
-	s->hash = hash;
-	s->priority = (hash ^ (uint32) node) * 0x85EBCA6B;
-	s->priority ^= s->priority >> 15;
-	s->next = *bucket;
+	bucket = &room->buckets[hash & (room->nbuckets - 1)];
+	tag = &room->tags[slot];
+	tag->hash = hash;
+	tag->priority = (hash ^ (uint32) node) * 0x85EBCA6B;
+	tag->priority ^= tag->priority >> 15;
+	tag->next = *bucket;
 	*bucket = slot;
+	s = room_slot(room, slot);
 	s->first = NO_NODE;
 	s->count = 0;
-	s->key = sign * state[nkeys + 1];
+	s->key = sign * state[room->ndims];
 	s->second_key = sign * state[KEY_DIM(RPQ_KEY_CPU)];
-	memcpy(slot_state(room, slot), state, sizeof(int64) * (nkeys + 2));
+	memcpy(slot_state(room, s), state, sizeof(int64) * (room->ndims + 1));
 	return slot;
 }
 
 static void
 slot_free(Room *room, int slot)
 {
-	int		   *link = &room->buckets[room->slots[slot].hash & (room->nbuckets - 1)];
+	SlotTag    *tags = room->tags;
+	int		   *link = &room->buckets[tags[slot].hash & (room->nbuckets - 1)];
 
 	while (*link != slot)
-		link = &room->slots[*link].next;
-	*link = room->slots[slot].next;
-	room->slots[slot].next = room->unused;
+		link = &tags[*link].next;
+	*link = tags[slot].next;
+	tags[slot].next = room->unused;
 	room->unused = slot;
 }
 
 /*
- * Puts a node where its present state belongs; in_tree is false while a room is being built and has no tree yet.
+ * The slot of the state in hand, a new and empty one where there is none.
  */
-static void
-put_node(Room *room, int node, bool in_tree)
+static int
+slot_get(Room *room, int node)
 {
-	Placer	   *placer = room->placer;
-	int64		space[32];
-	int			n = placer->world->nkeys + 2;
-	int64	   *state = n <= lengthof(space) ? space : palloc(sizeof(int64) * n);
-	uint32		hash;
-	int			slot;
-	bool		moves;
+	uint32		hash = state_hash(room->state, room->ndims + 1);
+	int			slot = slot_find(room, room->state, hash);
 
-	node_state(placer->world, &placer->world->nodes[node], state);
-	hash = state_hash(state, n);
-	slot = slot_find(room, state, hash);
-	if (slot == NO_SLOT)
-		slot = slot_new(room, state, hash, node);
-	moves = in_tree && (room->slots[slot].count == 0 || node < room->slots[slot].first);
-	if (moves && room->slots[slot].count > 0)
-		room->root = tree_remove(room, room->root, slot);
-	placer->heap_left[node] = placer->heap_right[node] = NO_NODE;
-	placer->heap_rank[node] = 1;
-	room->slots[slot].first = heap_merge(placer, room->slots[slot].first, node);
-	room->slots[slot].count++;
-	if (moves)
-		room->root = tree_insert(room, room->root, slot);
-	if (state != space)
-		pfree(state);
+	return slot != NO_SLOT ? slot : slot_new(room, room->state, hash, node);
 }
 
+/*
+ * Puts a node where its present state belongs.
+ */
 void
 room_push(Room *room, int node)
 {
-	put_node(room, node, true);
+	Placer	   *placer = room->placer;
+	HeapLink   *link = &placer->heap[node];
+	int			slot;
+	Slot	   *s;
+
+	node_state(placer->world, &placer->world->nodes[node], room->state);
+	slot = slot_get(room, node);
+	s = room_slot(room, slot);
+	link->left = link->right = NO_NODE;
+	link->rank = 1;
+	if (s->count++ == 0)
+	{
+		s->first = node;
+		tree_insert(room, slot);
+	}
+	else
+	{
+		int			first = heap_merge(placer, s->first, node);
+
+		if (first != s->first)
+			tree_refirst(room, slot, first);
+	}
 }
 
 /*
@@ -324,15 +234,17 @@ room_push(Room *room, int node)
 int
 room_pop(Room *room, int slot)
 {
-	Placer	   *placer = room->placer;
-	int			node = room->slots[slot].first;
+	Slot	   *s = room_slot(room, slot);
+	const HeapLink *link = &room->placer->heap[s->first];
+	int			node = s->first;
 
-	room->root = tree_remove(room, room->root, slot);
-	room->slots[slot].first = heap_merge(placer, placer->heap_left[node], placer->heap_right[node]);
-	if (--room->slots[slot].count > 0)
-		room->root = tree_insert(room, room->root, slot);
+	if (--s->count > 0)
+		tree_refirst(room, slot, heap_merge(room->placer, link->left, link->right));
 	else
+	{
+		tree_remove(room, slot);
 		slot_free(room, slot);
+	}
 	return node;
 }
 
@@ -343,14 +255,18 @@ tree_first(const Room *room, int tree, const Need *need)
 {
 	int			found;
 
-	while (tree != NO_SLOT && satisfies(slot_most(room, tree), need))
+	while (tree != NO_SLOT)
 	{
-		found = tree_first(room, room->slots[tree].left, need);
+		Slot	   *t = room_slot(room, tree);
+
+		if (!satisfies(t->most, need))
+			break;
+		found = tree_first(room, t->left, need);
 		if (found != NO_SLOT)
 			return found;
-		if (satisfies(slot_state(room, tree), need))
+		if (satisfies(slot_state(room, t), need))
 			return tree;
-		tree = room->slots[tree].right;
+		tree = t->right;
 	}
 	return NO_SLOT;
 }
@@ -369,17 +285,20 @@ tree_count(const Room *room, int tree, const Need *need, int64 limit)
 {
 	int64		total = 0;
 
-	while (total < limit && tree != NO_SLOT && satisfies(slot_most(room, tree), need))
+	while (total < limit && tree != NO_SLOT)
 	{
-		const int64 *state = slot_state(room, tree);
+		Slot	   *t = room_slot(room, tree);
+		const int64 *state = slot_state(room, t);
 		int64		times = limit;
 
-		total += tree_count(room, room->slots[tree].left, need, limit - total);
+		if (!satisfies(t->most, need))
+			break;
+		total += tree_count(room, t->left, need, limit - total);
 		for (int i = 0; i < need->ndims; i++)
 			times = Min(times, state[need->dims[i]] / need->amounts[i]);
 		if (times > 0)
-			total += times * room->slots[tree].count;
-		tree = room->slots[tree].right;
+			total += times * t->count;
+		tree = t->right;
 	}
 	return total;
 }
@@ -419,7 +338,7 @@ room_count(const Room *room, const Need *need, int64 limit)
 int64
 room_most(const Room *room, int dim)
 {
-	return room->root == NO_SLOT ? 0 : slot_most(room, room->root)[dim];
+	return room->root == NO_SLOT ? 0 : room_slot(room, room->root)->most[dim];
 }
 
 /* ---- building ---- */
@@ -442,41 +361,58 @@ count_why(Room *room, const PoolNode *node)
 	room->why_counts[i]++;
 }
 
+/*
+ * From the last node to the first: each becomes the root of its slot's heap at once.  Nodes that follow each other are
+ * often alike, so the slot of the one before is looked at first.
+ */
 static void
-room_build(Room *room)
+fill_slots(Room *room)
 {
 	World	   *world = room->placer->world;
+	Size		size = sizeof(int64) * (room->ndims + 1);
+	Slot	   *s = NULL;
 
-	room->root = room->unused = NO_SLOT;
-	room->nslots = 0;
-	room->maxslots = 16;
-	room->slots = palloc(sizeof(Slot) * room->maxslots);
-	room->states = palloc(sizeof(int64) * (world->nkeys + 2) * room->maxslots);
-	room->most = palloc(sizeof(int64) * (world->nkeys + 1) * room->maxslots);
-	room->nbuckets = 16;
-	while (room->nbuckets < room->nnodes)
-		room->nbuckets *= 2;
-	room->buckets = palloc(sizeof(int) * room->nbuckets);
-	memset(room->buckets, 0xFF, sizeof(int) * room->nbuckets);	/* NO_SLOT */
-	room->sum = palloc0(sizeof(int64) * world->nkeys);
-	room->unavailable = palloc0(sizeof(int64) * world->nkeys);
-
-	/* From the last to the first: each becomes the root of its slot's heap at once. */
 	for (int i = room->nnodes - 1; i >= 0; i--)
 	{
-		const PoolNode *node = &world->nodes[room->nodes[i]];
+		int			n = room->nodes[i];
+		const PoolNode *node = &world->nodes[n];
 		int64	   *sum = node->takes_work ? room->sum : room->unavailable;
+		HeapLink   *link = &room->placer->heap[n];
 
 		CHECK_FOR_INTERRUPTS();
 		for (int k = 0; k < world->nkeys; k++)
 			sum[k] += Max(node->free[k], 0);
-		if (node->takes_work)
-			put_node(room, room->nodes[i], false);
-		else
+		if (!node->takes_work)
+		{
 			count_why(room, node);
+			continue;
+		}
+		node_state(world, node, room->state);
+		if (s == NULL || memcmp(slot_state(room, s), room->state, size) != 0)
+			s = room_slot(room, slot_get(room, n));
+		link->left = s->first;
+		link->right = NO_NODE;
+		link->rank = 1;
+		s->first = n;
+		s->count++;
 	}
-	for (int slot = 0; slot < room->nslots; slot++)
-		room->root = tree_insert(room, room->root, slot);
+}
+
+static void
+room_build(Room *room)
+{
+	int			nkeys = room->placer->world->nkeys;
+
+	room->root = room->unused = NO_SLOT;
+	room->ndims = nkeys + 1;
+	room->slot_size = TYPEALIGN(CACHE_LINE, offsetof(Slot, most) + sizeof(int64) * (2 * room->ndims + 1));
+	room->nslots = 0;
+	grow_slots(room);
+	room->state = palloc(sizeof(int64) * (room->ndims + 1));
+	room->sum = palloc0(sizeof(int64) * nkeys);
+	room->unavailable = palloc0(sizeof(int64) * nkeys);
+	fill_slots(room);
+	tree_build(room);
 	room->built = true;
 }
 

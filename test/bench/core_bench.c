@@ -8,14 +8,20 @@
  *			-o core_bench
  *		./core_bench [folder with openb_node_list_gpu_node.csv and openb_pod_list_default.csv]
  *
- * The time is that of plan_world() alone, from the unread world to the plan, in CPU ns for each pod: one run to warm
- * up, then the least of five, since whatever else the machine does can only add to it.
+ * The time is that of plan_world() alone, from the unread world to the plan, in CPU ns of this process for each pod.
+ * The sizes take turns, and each turn places as many pods at each size: where small worlds hold fewer, several of them.
+ * What is printed is the median of the turns, after one to warm up.  Memory that was freed is kept for the next run, so
+ * that no size pays for the pages that another has given back to the system.
  */
+#include <malloc.h>
 #include <time.h>
 
 #include "worlds.h"
 
-#define RUNS	5
+#define MOST_TURNS	31
+#define LARGEST		10000
+
+static const int sizes[] = {100, 1000, LARGEST};
 
 static double
 seconds(void)
@@ -124,52 +130,67 @@ make_tiny(World *world)
 	}
 }
 
+/* CPU time of one plan, in ns; what it places is added to *placed. */
 static double
-time_mix(const Mix *mix, int nnodes, int npods, bool tiny)
+time_plan(const Mix *mix, int nnodes, int npods, bool tiny, int64 *placed)
 {
-	double		best = 0;
+	World	   *world = bench_world(mix, nnodes, npods);
+	CyclePlan  *plan;
+	double		ns;
 
-	for (int run = -1; run < RUNS; run++)
+	if (tiny)
+		make_tiny(world);
+	ns = 1e9 * seconds();
+	plan = plan_world(world);
+	ns = 1e9 * seconds() - ns;
+	for (int i = 0; i < plan->nadmissions; i++)
+		*placed += plan->admissions[i].npods;
+	shim_reset();
+	return ns;
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* npods 0: pods_a_node on each node. */
+static void
+bench_mix(const Mix *mix, int pods_a_node, int npods, int turns)
+{
+	double		ns[lengthof(sizes)][MOST_TURNS];
+
+	for (int turn = -1; turn < turns; turn++)
+		for (int s = 0; s < lengthof(sizes); s++)
+		{
+			int			worlds = npods > 0 ? 1 : LARGEST / sizes[s];
+			double		sum = 0;
+			int64		placed = 0;
+
+			for (int i = 0; i < worlds; i++)
+				sum += time_plan(mix, sizes[s], npods > 0 ? npods : pods_a_node * sizes[s], npods > 0, &placed);
+			ns[s][Max(turn, 0)] = sum / placed;
+		}
+	printf("%-44s", mix->name);
+	for (int s = 0; s < lengthof(sizes); s++)
 	{
-		World	   *world = bench_world(mix, nnodes, npods);
-		CyclePlan  *plan;
-		int64		placed = 0;
-		double		ns;
-
-		if (tiny)
-			make_tiny(world);
-		ns = 1e9 * seconds();
-		plan = plan_world(world);
-		ns = 1e9 * seconds() - ns;
-		for (int i = 0; i < plan->nadmissions; i++)
-			placed += plan->admissions[i].npods;
-		if (run <= 0 || ns / placed < best)
-			best = ns / placed;
-		shim_reset();
+		qsort(ns[s], turns, sizeof(double), compare_doubles);
+		printf(" %12.0f", ns[s][turns / 2]);
 	}
-	return best;
+	printf(" %8.2f\n", ns[lengthof(sizes) - 1][turns / 2] / ns[0][turns / 2]);
 }
 
 static void
-bench_growth(const char *title, int pods_a_node, int npods)
+bench_growth(const char *title, int pods_a_node, int npods, int turns)
 {
-	static const int sizes[] = {100, 1000, 10000};
-
 	printf("%-44s %12s %12s %12s %8s\n", title, "100", "1,000", "10,000", "growth");
 	for (int m = 0; m < lengthof(mixes); m++)
-	{
-		double		ns[lengthof(sizes)];
-
-		if (npods > 0 && (mixes[m].varied || mixes[m].replicas > 1))
-			continue;
-		printf("%-44s", mixes[m].name);
-		for (int s = 0; s < lengthof(sizes); s++)
-		{
-			ns[s] = time_mix(&mixes[m], sizes[s], npods > 0 ? npods : pods_a_node * sizes[s], npods > 0);
-			printf(" %12.0f", ns[s]);
-		}
-		printf(" %8.2f\n", ns[2] / ns[0]);
-	}
+		if (npods == 0 || !(mixes[m].varied || mixes[m].replicas > 1))
+			bench_mix(&mixes[m], pods_a_node, npods, turns);
 	printf("\n");
 }
 
@@ -342,8 +363,10 @@ bench_openb(const char *folder, SchedulingPolicy policy, int number)
 int
 main(int argc, char **argv)
 {
-	bench_growth("ns a pod, 6 pods a node, by nodes", 6, 0);
-	bench_growth("ns a pod, 10,000 tiny pods, by nodes", 0, 10000);
+	mallopt(M_TRIM_THRESHOLD, PG_INT32_MAX);
+	mallopt(M_MMAP_MAX, 0);
+	bench_growth("ns a pod, 6 pods a node, by nodes", 6, 0, 5);
+	bench_growth("ns a pod, 10,000 tiny pods, by nodes", 0, 10000, MOST_TURNS);
 	if (argc < 2 || !read_openb_pods(argv[1]))
 		return 0;
 	printf("OpenB, default list, until the requests that have arrived reach 100 %% of the GPUs\n");
