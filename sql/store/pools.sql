@@ -70,6 +70,7 @@ CREATE TABLE rpq_store.node (
 	health text NOT NULL DEFAULT 'healthy' CHECK (health IN ('healthy', 'degraded', 'unhealthy')),
 	health_reason text,
 	silent boolean NOT NULL DEFAULT false,
+	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
 	autoscaler_instance_id bigint,
@@ -77,6 +78,7 @@ CREATE TABLE rpq_store.node (
 	UNIQUE (tenant_id, name)
 );
 CREATE INDEX node_pool ON rpq_store.node (pool_id, type_id);
+CREATE INDEX node_unhealthy ON rpq_store.node (pool_id) WHERE health = 'unhealthy';
 
 CREATE TABLE rpq_store.member (
 	member_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -172,6 +174,8 @@ COMMENT ON COLUMN rpq_store.node.health IS
 'healthy, degraded or unhealthy; nothing new is placed on one that is not healthy';
 COMMENT ON COLUMN rpq_store.node.health_reason IS 'why it is not healthy, or cordoned, in words';
 COMMENT ON COLUMN rpq_store.node.silent IS 'it is unhealthy because its executor was silent, not by a decision';
+COMMENT ON COLUMN rpq_store.node.removing IS
+'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
 COMMENT ON COLUMN rpq_store.node.provider_id IS 'the machine''s id at its provider';
 COMMENT ON COLUMN rpq_store.node.autoscaler_instance_id IS 'the autoscaler''s instance that it came from';

@@ -53,7 +53,8 @@ CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE end
 CREATE INDEX workload_ended_account ON rpq_store.workload (account_id, ended_at) WHERE ended_at IS NOT NULL;
 
 -- Ledger, inbox, feed and workload_events in one: append-only, never updated or flagged.
--- kind: enqueue withdraw edit admit start release move late_report carry draft.
+-- kind: enqueue withdraw edit admit start release move late_report carry draft report.
+-- report: executors said something of the workload's pods (pod_report); it adds nothing and wakes a cycle.
 -- waiting is what the entry adds to the length of its lane (scope_id, shape), resources what it adds to usage.
 CREATE TABLE rpq_store.entry (
 	entry_id bigint GENERATED ALWAYS AS IDENTITY,
@@ -161,12 +162,15 @@ CREATE TABLE rpq_store.hold (
 	replica int NOT NULL DEFAULT 0,
 	resources rpq.resources NOT NULL,
 	devices int[],
-	purpose text COLLATE "C" NOT NULL,
+	purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('stopping', 'move', 'preempt')),
+	pod_id bigint,
 	operation_id bigint,
 	expires_at timestamptz
 );
 CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
+CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
+CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 
 -- Signs of life, written by executors.
 CREATE TABLE rpq_store.node_seen (
@@ -175,13 +179,23 @@ CREATE TABLE rpq_store.node_seen (
 	reported rpq.resources
 ) WITH (fillfactor = 50);
 
+-- What executors said of pods.  A row comes with the first "start" that is handed out for a pod and outlives the pod until its
+-- executor has let go of it.  state: started (handed out), running, finished (with an outcome), lost (was running, is
+-- no longer reported), gone (was told to stop, is no longer reported).
 CREATE TABLE rpq_store.pod_report (
 	pod_id bigint PRIMARY KEY,
-	state text COLLATE "C" NOT NULL,
-	outcome text COLLATE "C",
+	node_id bigint NOT NULL,
+	workload_id bigint NOT NULL,
+	attempt int NOT NULL,
+	state text COLLATE "C" NOT NULL CHECK (state IN ('started', 'running', 'finished', 'lost', 'gone')),
+	outcome text COLLATE "C" CHECK (outcome IN ('succeeded', 'failed', 'stopped')),
 	detail text,
+	node_fault boolean NOT NULL DEFAULT false,
+	devices int[],
 	at timestamptz NOT NULL
-);
+) WITH (fillfactor = 70);
+CREATE INDEX pod_report_node ON rpq_store.pod_report (node_id);
+CREATE INDEX pod_report_workload ON rpq_store.pod_report (workload_id);
 
 -- A row of rpq.schedule(): a type of its own, since an argument and a column of the result are both called pool.
 CREATE TYPE rpq.schedule_decision AS (
@@ -256,7 +270,7 @@ COMMENT ON COLUMN rpq_store.entry.type_id IS 'instance type of the nodes';
 COMMENT ON COLUMN rpq_store.entry.attempt IS 'attempt that it belongs to';
 COMMENT ON COLUMN rpq_store.entry.waiting IS 'what it adds to the length of the lane';
 COMMENT ON COLUMN rpq_store.entry.kind IS
-	'enqueue, withdraw, edit, admit, start, release, move, late_report, carry or draft';
+	'enqueue, withdraw, edit, admit, start, release, move, late_report, carry, draft or report';
 COMMENT ON COLUMN rpq_store.entry.status IS 'status of the workload after it';
 COMMENT ON COLUMN rpq_store.entry.actor IS 'who caused it';
 COMMENT ON COLUMN rpq_store.entry.cause IS 'cause, one word';
@@ -323,7 +337,9 @@ COMMENT ON COLUMN rpq_store.hold.attempt IS 'attempt that it is kept for';
 COMMENT ON COLUMN rpq_store.hold.replica IS 'replica that it is kept for';
 COMMENT ON COLUMN rpq_store.hold.resources IS 'what is kept';
 COMMENT ON COLUMN rpq_store.hold.devices IS 'devices that are kept';
-COMMENT ON COLUMN rpq_store.hold.purpose IS 'what for';
+COMMENT ON COLUMN rpq_store.hold.purpose IS
+	'stopping (an executor has not let go of a pod yet), move (room for a pod to come) or preempt';
+COMMENT ON COLUMN rpq_store.hold.pod_id IS 'the pod that is stopping or to be moved; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
 COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
@@ -332,7 +348,13 @@ COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
 COMMENT ON COLUMN rpq_store.node_seen.reported IS 'capacity that was reported';
 COMMENT ON TABLE rpq_store.pod_report IS 'what executors reported of pods';
 COMMENT ON COLUMN rpq_store.pod_report.pod_id IS 'pod';
-COMMENT ON COLUMN rpq_store.pod_report.state IS 'state reported';
-COMMENT ON COLUMN rpq_store.pod_report.outcome IS 'succeeded, failed or stopped, when it has ended';
+COMMENT ON COLUMN rpq_store.pod_report.node_id IS 'node that it was handed out on';
+COMMENT ON COLUMN rpq_store.pod_report.workload_id IS 'its workload';
+COMMENT ON COLUMN rpq_store.pod_report.attempt IS 'attempt that it was placed for';
+COMMENT ON COLUMN rpq_store.pod_report.state IS
+	'started (handed out), running, finished, lost (was running, is no longer reported) or gone (was told to stop)';
+COMMENT ON COLUMN rpq_store.pod_report.outcome IS 'succeeded, failed or stopped, when it has finished';
 COMMENT ON COLUMN rpq_store.pod_report.detail IS 'detail of the end';
-COMMENT ON COLUMN rpq_store.pod_report.at IS 'when it was reported';
+COMMENT ON COLUMN rpq_store.pod_report.node_fault IS 'the executor blames its node for the end';
+COMMENT ON COLUMN rpq_store.pod_report.devices IS 'devices that it was handed out with';
+COMMENT ON COLUMN rpq_store.pod_report.at IS 'when the state was reported';

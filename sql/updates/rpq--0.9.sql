@@ -455,6 +455,7 @@ CREATE TABLE rpq_store.node (
 	health text NOT NULL DEFAULT 'healthy' CHECK (health IN ('healthy', 'degraded', 'unhealthy')),
 	health_reason text,
 	silent boolean NOT NULL DEFAULT false,
+	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
 	autoscaler_instance_id bigint,
@@ -462,6 +463,7 @@ CREATE TABLE rpq_store.node (
 	UNIQUE (tenant_id, name)
 );
 CREATE INDEX node_pool ON rpq_store.node (pool_id, type_id);
+CREATE INDEX node_unhealthy ON rpq_store.node (pool_id) WHERE health = 'unhealthy';
 
 CREATE TABLE rpq_store.member (
 	member_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -557,6 +559,8 @@ COMMENT ON COLUMN rpq_store.node.health IS
 'healthy, degraded or unhealthy; nothing new is placed on one that is not healthy';
 COMMENT ON COLUMN rpq_store.node.health_reason IS 'why it is not healthy, or cordoned, in words';
 COMMENT ON COLUMN rpq_store.node.silent IS 'it is unhealthy because its executor was silent, not by a decision';
+COMMENT ON COLUMN rpq_store.node.removing IS
+'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
 COMMENT ON COLUMN rpq_store.node.provider_id IS 'the machine''s id at its provider';
 COMMENT ON COLUMN rpq_store.node.autoscaler_instance_id IS 'the autoscaler''s instance that it came from';
@@ -637,7 +641,8 @@ CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE end
 CREATE INDEX workload_ended_account ON rpq_store.workload (account_id, ended_at) WHERE ended_at IS NOT NULL;
 
 -- Ledger, inbox, feed and workload_events in one: append-only, never updated or flagged.
--- kind: enqueue withdraw edit admit start release move late_report carry draft.
+-- kind: enqueue withdraw edit admit start release move late_report carry draft report.
+-- report: executors said something of the workload's pods (pod_report); it adds nothing and wakes a cycle.
 -- waiting is what the entry adds to the length of its lane (scope_id, shape), resources what it adds to usage.
 CREATE TABLE rpq_store.entry (
 	entry_id bigint GENERATED ALWAYS AS IDENTITY,
@@ -745,11 +750,14 @@ CREATE TABLE rpq_store.hold (
 	replica int NOT NULL DEFAULT 0,
 	resources rpq.resources NOT NULL,
 	devices int[],
-	purpose text COLLATE "C" NOT NULL,
+	purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('stopping', 'move', 'preempt')),
+	pod_id bigint,
 	operation_id bigint
 );
 CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
+CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
+CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 
 -- Signs of life, written by executors.
 CREATE TABLE rpq_store.node_seen (
@@ -758,13 +766,23 @@ CREATE TABLE rpq_store.node_seen (
 	reported rpq.resources
 ) WITH (fillfactor = 50);
 
+-- What executors said of pods.  A row comes with the first "start" that is handed out for a pod and outlives the pod until its
+-- executor has let go of it.  state: started (handed out), running, finished (with an outcome), lost (was running, is
+-- no longer reported), gone (was told to stop, is no longer reported).
 CREATE TABLE rpq_store.pod_report (
 	pod_id bigint PRIMARY KEY,
-	state text COLLATE "C" NOT NULL,
-	outcome text COLLATE "C",
+	node_id bigint NOT NULL,
+	workload_id bigint NOT NULL,
+	attempt int NOT NULL,
+	state text COLLATE "C" NOT NULL CHECK (state IN ('started', 'running', 'finished', 'lost', 'gone')),
+	outcome text COLLATE "C" CHECK (outcome IN ('succeeded', 'failed', 'stopped')),
 	detail text,
+	node_fault boolean NOT NULL DEFAULT false,
+	devices int[],
 	at timestamptz NOT NULL
-);
+) WITH (fillfactor = 70);
+CREATE INDEX pod_report_node ON rpq_store.pod_report (node_id);
+CREATE INDEX pod_report_workload ON rpq_store.pod_report (workload_id);
 
 -- A row of rpq.schedule(): a type of its own, since an argument and a column of the result are both called pool.
 CREATE TYPE rpq.schedule_decision AS (
@@ -839,7 +857,7 @@ COMMENT ON COLUMN rpq_store.entry.type_id IS 'instance type of the nodes';
 COMMENT ON COLUMN rpq_store.entry.attempt IS 'attempt that it belongs to';
 COMMENT ON COLUMN rpq_store.entry.waiting IS 'what it adds to the length of the lane';
 COMMENT ON COLUMN rpq_store.entry.kind IS
-	'enqueue, withdraw, edit, admit, start, release, move, late_report, carry or draft';
+	'enqueue, withdraw, edit, admit, start, release, move, late_report, carry, draft or report';
 COMMENT ON COLUMN rpq_store.entry.status IS 'status of the workload after it';
 COMMENT ON COLUMN rpq_store.entry.actor IS 'who caused it';
 COMMENT ON COLUMN rpq_store.entry.cause IS 'cause, one word';
@@ -906,7 +924,9 @@ COMMENT ON COLUMN rpq_store.hold.attempt IS 'attempt that it is kept for';
 COMMENT ON COLUMN rpq_store.hold.replica IS 'replica that it is kept for';
 COMMENT ON COLUMN rpq_store.hold.resources IS 'what is kept';
 COMMENT ON COLUMN rpq_store.hold.devices IS 'devices that are kept';
-COMMENT ON COLUMN rpq_store.hold.purpose IS 'what for';
+COMMENT ON COLUMN rpq_store.hold.purpose IS
+	'stopping (an executor has not let go of a pod yet), move (room for a pod to come) or preempt';
+COMMENT ON COLUMN rpq_store.hold.pod_id IS 'the pod that is stopping or to be moved; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
 COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
@@ -914,10 +934,16 @@ COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
 COMMENT ON COLUMN rpq_store.node_seen.reported IS 'capacity that was reported';
 COMMENT ON TABLE rpq_store.pod_report IS 'what executors reported of pods';
 COMMENT ON COLUMN rpq_store.pod_report.pod_id IS 'pod';
-COMMENT ON COLUMN rpq_store.pod_report.state IS 'state reported';
-COMMENT ON COLUMN rpq_store.pod_report.outcome IS 'succeeded, failed or stopped, when it has ended';
+COMMENT ON COLUMN rpq_store.pod_report.node_id IS 'node that it was handed out on';
+COMMENT ON COLUMN rpq_store.pod_report.workload_id IS 'its workload';
+COMMENT ON COLUMN rpq_store.pod_report.attempt IS 'attempt that it was placed for';
+COMMENT ON COLUMN rpq_store.pod_report.state IS
+	'started (handed out), running, finished, lost (was running, is no longer reported) or gone (was told to stop)';
+COMMENT ON COLUMN rpq_store.pod_report.outcome IS 'succeeded, failed or stopped, when it has finished';
 COMMENT ON COLUMN rpq_store.pod_report.detail IS 'detail of the end';
-COMMENT ON COLUMN rpq_store.pod_report.at IS 'when it was reported';
+COMMENT ON COLUMN rpq_store.pod_report.node_fault IS 'the executor blames its node for the end';
+COMMENT ON COLUMN rpq_store.pod_report.devices IS 'devices that it was handed out with';
+COMMENT ON COLUMN rpq_store.pod_report.at IS 'when the state was reported';
 -- Policies, profiles and queues.  A queue is a scope of its own.  The tables are keyed so that nothing else changes
 -- shape when work comes through queues.
 
@@ -1002,7 +1028,7 @@ COMMENT ON COLUMN rpq_store.queue.pod_template IS 'template of pods, for executo
 COMMENT ON COLUMN rpq_store.queue.created_at IS 'when it was created';
 COMMENT ON COLUMN rpq_store.queue.deleted_at IS 'when it was deleted; the row stays for the names of its workloads';
 -- Operations: administrative changes that run asynchronously.  Written by the call that asks for one and by whoever
--- carries it out (sql/api/operations.sql), after the turns of the pools concerned.
+-- carries it out (sql/api/operations.sql), after the turns of the pools concerned; migration and pod_migration likewise.
 
 CREATE TABLE rpq_store.operation (
 	operation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1014,6 +1040,8 @@ CREATE TABLE rpq_store.operation (
 	status text NOT NULL DEFAULT 'pending'
 		CHECK (status IN ('pending', 'running', 'succeeded', 'failed', 'cancelled')),
 	step text,
+	state jsonb NOT NULL DEFAULT '{}',
+	cancelling boolean NOT NULL DEFAULT false,
 	progress numeric NOT NULL DEFAULT 0 CHECK (progress BETWEEN 0 AND 1),
 	attempts int NOT NULL DEFAULT 0,
 	action text NOT NULL,
@@ -1041,6 +1069,52 @@ CREATE TABLE rpq_store.operation_pool (
 	operation_id bigint NOT NULL REFERENCES rpq_store.operation
 );
 
+-- What a move of nodes between pools, or a drain, leaves behind: a row for its operation, which has status, times and error.
+CREATE TABLE rpq_store.migration (
+	migration_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	operation_id bigint NOT NULL UNIQUE REFERENCES rpq_store.operation,
+	tenant_id bigint NOT NULL,
+	direction text NOT NULL CHECK (direction IN ('in', 'out')),
+	mode text NOT NULL CHECK (mode IN ('quantity', 'nodes')),
+	from_pool_id bigint NOT NULL,
+	to_pool_id bigint,
+	type_id bigint,
+	nodes text[] NOT NULL DEFAULT '{}',
+	evicted bigint[] NOT NULL DEFAULT '{}'
+);
+CREATE INDEX migration_from ON rpq_store.migration (from_pool_id);
+CREATE INDEX migration_to ON rpq_store.migration (to_pool_id);
+
+-- Planned moves of pods between nodes.  Written by whoever carries the operation out, under the pool's turn.
+-- planned -> reserved -> evicting -> done; skipped or failed from each of them, with a reason.
+CREATE TABLE rpq_store.pod_migration (
+	pod_migration_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	operation_id bigint NOT NULL REFERENCES rpq_store.operation,
+	round int NOT NULL DEFAULT 1,
+	pool_id bigint NOT NULL,
+	workload_id bigint NOT NULL,
+	replica int NOT NULL,
+	attempt int NOT NULL,
+	pod_id bigint NOT NULL,
+	resources rpq.resources NOT NULL,
+	from_node_id bigint NOT NULL,
+	from_node text COLLATE "C" NOT NULL,
+	to_node_id bigint NOT NULL,
+	to_node text COLLATE "C" NOT NULL,
+	devices int[],
+	status text COLLATE "C" NOT NULL DEFAULT 'planned'
+		CHECK (status IN ('planned', 'reserved', 'evicting', 'done', 'skipped', 'failed')),
+	reason text COLLATE "C",
+	planned_at timestamptz NOT NULL,
+	reserved_at timestamptz,
+	evicted_at timestamptz,
+	ended_at timestamptz
+);
+CREATE INDEX pod_migration_operation ON rpq_store.pod_migration (operation_id, round);
+CREATE INDEX pod_migration_workload ON rpq_store.pod_migration (workload_id);
+CREATE INDEX pod_migration_open ON rpq_store.pod_migration (pod_id)
+	WHERE status IN ('planned', 'reserved', 'evicting');
+
 COMMENT ON TABLE rpq_store.operation IS 'an administrative change that runs asynchronously';
 COMMENT ON COLUMN rpq_store.operation.operation_id IS 'id';
 COMMENT ON COLUMN rpq_store.operation.tenant_id IS 'tenant of the pool';
@@ -1050,6 +1124,8 @@ COMMENT ON COLUMN rpq_store.operation.pool_id IS 'the pool that it is about';
 COMMENT ON COLUMN rpq_store.operation.arguments IS 'what was asked for, checked';
 COMMENT ON COLUMN rpq_store.operation.status IS 'pending, running, succeeded, failed or cancelled';
 COMMENT ON COLUMN rpq_store.operation.step IS 'step in hand of a staged operation';
+COMMENT ON COLUMN rpq_store.operation.state IS 'what its steps remember, and what an undo puts back';
+COMMENT ON COLUMN rpq_store.operation.cancelling IS 'to be ended after the step in hand';
 COMMENT ON COLUMN rpq_store.operation.progress IS '0 to 1';
 COMMENT ON COLUMN rpq_store.operation.attempts IS 'how often it was taken up';
 COMMENT ON COLUMN rpq_store.operation.action IS 'the function that was called, for the history';
@@ -1070,6 +1146,40 @@ COMMENT ON COLUMN rpq_store.operation.result IS 'what it did, by kind';
 COMMENT ON TABLE rpq_store.operation_pool IS 'a pool that an open operation holds: one operation at a time';
 COMMENT ON COLUMN rpq_store.operation_pool.pool_id IS 'the pool';
 COMMENT ON COLUMN rpq_store.operation_pool.operation_id IS 'the operation';
+
+COMMENT ON TABLE rpq_store.migration IS 'what a move of nodes between pools, or a drain, leaves behind';
+COMMENT ON COLUMN rpq_store.migration.migration_id IS 'id';
+COMMENT ON COLUMN rpq_store.migration.operation_id IS 'the operation, which has its status, initiator, times and error';
+COMMENT ON COLUMN rpq_store.migration.tenant_id IS 'tenant of the pools';
+COMMENT ON COLUMN rpq_store.migration.direction IS 'out when a shared pool is the target, else in';
+COMMENT ON COLUMN rpq_store.migration.mode IS 'quantity or nodes: how it was asked for';
+COMMENT ON COLUMN rpq_store.migration.from_pool_id IS 'pool that the nodes leave; of a drain, the pool of its node';
+COMMENT ON COLUMN rpq_store.migration.to_pool_id IS 'pool that they come to; NULL: a drain';
+COMMENT ON COLUMN rpq_store.migration.type_id IS 'instance type of the nodes; NULL: several';
+COMMENT ON COLUMN rpq_store.migration.nodes IS 'names of the nodes';
+COMMENT ON COLUMN rpq_store.migration.evicted IS 'ids of the workloads whose pods were moved for it';
+COMMENT ON TABLE rpq_store.pod_migration IS 'a planned move of a pod from one node to another';
+COMMENT ON COLUMN rpq_store.pod_migration.pod_migration_id IS 'id';
+COMMENT ON COLUMN rpq_store.pod_migration.operation_id IS 'the operation that moves it';
+COMMENT ON COLUMN rpq_store.pod_migration.round IS 'round of the operation, from 1';
+COMMENT ON COLUMN rpq_store.pod_migration.pool_id IS 'pool of both nodes';
+COMMENT ON COLUMN rpq_store.pod_migration.workload_id IS 'workload';
+COMMENT ON COLUMN rpq_store.pod_migration.replica IS 'which of its pods, from 0';
+COMMENT ON COLUMN rpq_store.pod_migration.attempt IS 'its attempt when the move was planned';
+COMMENT ON COLUMN rpq_store.pod_migration.pod_id IS 'the pod as it stands on the source';
+COMMENT ON COLUMN rpq_store.pod_migration.resources IS 'what it holds';
+COMMENT ON COLUMN rpq_store.pod_migration.from_node_id IS 'node that it leaves';
+COMMENT ON COLUMN rpq_store.pod_migration.from_node IS 'its name';
+COMMENT ON COLUMN rpq_store.pod_migration.to_node_id IS 'node that it goes to';
+COMMENT ON COLUMN rpq_store.pod_migration.to_node IS 'its name';
+COMMENT ON COLUMN rpq_store.pod_migration.devices IS 'devices on the target';
+COMMENT ON COLUMN rpq_store.pod_migration.status IS 'planned, reserved, evicting, done, skipped or failed';
+COMMENT ON COLUMN rpq_store.pod_migration.reason IS
+'why it was skipped or failed: target_short, quota, pod_changed, node_unhealthy, timeout or cancelled';
+COMMENT ON COLUMN rpq_store.pod_migration.planned_at IS 'when it was planned';
+COMMENT ON COLUMN rpq_store.pod_migration.reserved_at IS 'when room was reserved on the target';
+COMMENT ON COLUMN rpq_store.pod_migration.evicted_at IS 'when the pod was told to stop, or left the source';
+COMMENT ON COLUMN rpq_store.pod_migration.ended_at IS 'when it was done, skipped or failed';
 -- The operation history: append-only, written in the transaction of the change that it records.
 
 CREATE TABLE rpq_store.history (
@@ -1202,6 +1312,10 @@ SELECT pg_catalog.pg_extension_config_dump('rpq_store.queue', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.operation', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.operation_operation_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.operation_pool', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.migration', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.migration_migration_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_migration', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_migration_pod_migration_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.history', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.history_history_id_seq', '');
 -- Functions of rpq.resources on which nothing stored rests.  C that reads its arguments alone: for everyone.
@@ -1305,6 +1419,8 @@ CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.in
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.member
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.member_quota
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.node
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
@@ -3967,6 +4083,7 @@ DECLARE
 	named bigint := rpq_store.authorize('deauthorize', deauthorize.pool);
 	ids bigint[];
 	one bigint;
+	left_over text;
 BEGIN
 	subject := rpq_store.member_pool(named);
 	ids := rpq_store.find_accounts(subject.tenant_id, deauthorize.accounts);
@@ -3987,14 +4104,25 @@ BEGIN
 				format('account was removed from pool %s', subject.name));
 		END IF;
 	END LOOP;
+	-- whoever holds the turn waits for no client, so one that keeps its row locked must at least be told of
+	SELECT string_agg(w.workload_id::text, ', ' ORDER BY w.workload_id) INTO left_over
+	FROM rpq_store.workload AS w
+	WHERE deauthorize.stop AND w.scope_id = named AND w.account_id = ANY (ids) AND w.ended_at IS NULL
+		AND w.status IN ('starting', 'running');
+	IF left_over IS NOT NULL THEN
+		RAISE WARNING USING MESSAGE = 'workloads that another session keeps locked were not stopped',
+			DETAIL = format('Workloads: %s.', left_over),
+			HINT = 'rpq.stop() waits for that session.';
+	END IF;
 	RETURN cardinality(ids);
 END
 $$;
 COMMENT ON FUNCTION rpq.deauthorize(text, text[], boolean) IS
 'removes members, all or none. What they have queued in the pool becomes draft; what runs goes on to its end, or '
-'with stop is stopped. In an open shared pool the accounts are back to its defaults. Returns the number of '
-'accounts named. Errors: 42704 unknown pool, accounts, or accounts that are no members (all are listed), RQ004 '
-'the pool is being created or deleted, 22023 bad argument, RQ009 fenced. Administrators of the pool';
+'with stop is stopped (a warning names those that another session keeps locked). In an open shared pool the '
+'accounts are back to its defaults. Returns the number of accounts named. Errors: 42704 unknown pool, accounts, '
+'or accounts that are no members (all are listed), RQ004 the pool is being created or deleted, 22023 bad '
+'argument, RQ009 fenced. Administrators of the pool';
 -- Lists of members in and out: pasted text, CSV, names.  Written through members.sql.
 
 CREATE FUNCTION rpq_store.list_setting(settings text, key text) RETURNS text
@@ -5302,10 +5430,7 @@ COMMENT ON FUNCTION rpq.adopt_database() IS
 -- committed in its snapshot.  These are plain views without filter: only the views of schema rpq read them.
 
 CREATE FUNCTION rpq_store.reading_time() RETURNS timestamptz
-	LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	SELECT coalesce(nullif(current_setting('rpq.clock', true), '')::timestamptz, statement_timestamp());
-END;
+	LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'rpq_reading_time';
 COMMENT ON FUNCTION rpq_store.reading_time() IS
 	'the time by which a view reckons: rpq.clock, else the start of the statement';
 
