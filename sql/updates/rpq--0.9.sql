@@ -766,9 +766,9 @@ CREATE TABLE rpq_store.node_seen (
 	reported rpq.resources
 ) WITH (fillfactor = 50);
 
--- What executors said of pods.  A row comes with the first "start" that is handed out for a pod and outlives the pod until its
--- executor has let go of it.  state: started (handed out), running, finished (with an outcome), lost (was running, is
--- no longer reported), gone (was told to stop, is no longer reported).
+-- What executors said of pods.  A row comes with the first "start" that is handed out for a pod, and outlives the pod
+-- until its executor has let go of it.  state: started (handed out), running, finished (with an outcome), lost (was
+-- running, is no longer reported), gone (was told to stop, is no longer reported).
 CREATE TABLE rpq_store.pod_report (
 	pod_id bigint PRIMARY KEY,
 	node_id bigint NOT NULL,
