@@ -17,6 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api.h"
+#include "api/due.h"
 #include "rpq.h"
 #include "store/cycle.h"
 #include "store/spi.h"
@@ -31,28 +32,6 @@ static RpqStatement own_pools = {
 	"                                                       ELSE rpq_store.administered_pools() END)"
 	" ORDER BY p.pool_id",
 	1, {BOOLOID}
-};
-
-/*
- * Scopes with something to do: entries that no fold has counted, lanes that room or a setting has moved on, or whose
- * time has come, and workloads that have run for as long as they may.
- */
-static RpqStatement due_scopes = {
-	"SELECT t.scope_id FROM rpq_store.turn t"
-	" WHERE EXISTS (SELECT FROM rpq_store.entry e"
-	"                WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid)"
-	"    OR EXISTS (SELECT FROM pg_snapshot_xip(t.seen) x CROSS JOIN LATERAL ("
-	"                SELECT FROM rpq_store.entry e WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid"
-	"                OFFSET 0) e)"
-	"    OR EXISTS (SELECT FROM rpq_store.entry e"
-	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry)"
-	"    OR EXISTS (SELECT FROM rpq_store.lane l WHERE l.scope_id = t.scope_id AND l.waiting > 0"
-	"                AND (l.blocked_at_epoch <> t.room_epoch"
-	"                  OR (l.reason_code = 'backing_off' AND l.not_before <= $1)))"
-	"    OR EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = t.scope_id AND w.deadline <= $1"
-	"                AND w.status IN ('starting', 'running'))"
-	" ORDER BY t.scope_id",
-	1, {TIMESTAMPTZOID}
 };
 
 /*
@@ -385,9 +364,8 @@ run_one(int64 scope_id, CycleSum *sum)
 static void
 run_due(CycleSum *sum)
 {
-	Datum		now = TimestampTzGetDatum(rpq_now());
-	int			n = (int) rpq_exec(&due_scopes, &now, NULL);
-	int64	   *due = result_ids(n);
+	int64	   *due;
+	int			n = due_scopes(&due);
 
 	n = without_failed(due, n);
 	sum->pools = cycle_take_turns(due, n, true, due);

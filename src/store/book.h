@@ -12,6 +12,7 @@
 #define RPQ_STORE_BOOK_H
 
 #include "access/transam.h"
+#include "storage/itemptr.h"
 #include "utils/hsearch.h"
 #include "utils/snapshot.h"
 
@@ -22,6 +23,7 @@
 typedef struct Scope
 {
 	int64		scope_id;
+	Datum		seen;			/* with own_xid and own_entry the cursor: see log.c */
 	uint64		own_xid;
 	int64		own_entry;
 	int64		cycle;
@@ -58,6 +60,7 @@ typedef struct Cell
 	CellKey		key;
 	Resources  *amount;			/* as stored, NULL when there is no row; then as it will be */
 	Resources  *kept_amount;	/* keep.c's own */
+	ItemPointerData place;		/* of the row, as far as known: place.c */
 	bool		exists;
 	bool		changed;
 } Cell;
@@ -72,6 +75,7 @@ typedef struct LaneKey
 typedef struct LaneRow
 {
 	LaneKey		key;
+	ItemPointerData place;		/* of the row, as far as known */
 	bool		exists;			/* there is a row */
 	bool		changed;
 	int64		waiting;		/* of the row, plus what was counted */
@@ -136,6 +140,7 @@ typedef struct NodeRow
 	int			nparts;
 	int64	   *parts;
 	int			pods;
+	ItemPointerData place;		/* of the row of node_load, as far as known */
 	bool		changed;
 } NodeRow;
 

@@ -22,17 +22,28 @@
 #include "rpq.h"
 #include "store/cycle.h"
 #include "store/keep.h"
+#include "store/place.h"
 #include "store/spi.h"
 
 static RpqStatement lock_turns = {
-	"SELECT scope_id FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE",
+	"SELECT scope_id, ctid FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE",
 	1, {INT8ARRAYOID}
 };
 
 static RpqStatement try_turns = {
-	"SELECT scope_id FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE SKIP LOCKED",
+	"SELECT scope_id, ctid FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id"
+	" FOR NO KEY UPDATE SKIP LOCKED",
 	1, {INT8ARRAYOID}
 };
+
+/* The same for turns whose place is known: place.c. */
+#define TURNS_AT \
+	"SELECT t.scope_id, t.ctid FROM unnest($1, $2) AS n (scope_id, place)" \
+	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id FOR NO KEY UPDATE OF t"
+
+static RpqStatement lock_turns_at = {TURNS_AT, 2, {INT8ARRAYOID, TIDARRAYOID}};
+
+static RpqStatement try_turns_at = {TURNS_AT " SKIP LOCKED", 2, {INT8ARRAYOID, TIDARRAYOID}};
 
 /* What has run for as long as it may is stopped; its usage is given back by the fold that follows. */
 static RpqStatement stop_overdue = {
@@ -50,16 +61,82 @@ static RpqStatement stop_overdue = {
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
+/* The scopes and places of the turns that a statement has just locked; how many there are now. */
+static int
+add_taken(uint64 rows, int64 *taken, int n)
+{
+	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(rows, 1));
+
+	for (uint64 i = 0; i < rows; i++)
+	{
+		taken[n++] = rpq_column_int64(i, 1, 0);
+		places[i] = place_column(i, 2);
+		place_note_turn(taken[n - 1], places[i]);
+	}
+	SPI_freetuptable(SPI_tuptable);
+	place_prune("turn", places, (int) rows);
+	return n;
+}
+
+static int
+scope_order(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+/*
+ * Takes those whose place is known.  Not when it might have to wait for more than one: some would be found only later,
+ * by key, and so be locked out of order.
+ */
+static int
+take_at_places(const int64 *scopes, int n, bool skip, int64 *taken)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(n, 1));
+	Datum		values[2];
+	int			nknown = 0;
+
+	if (!skip && n > 1)
+		return 0;
+	for (int i = 0; i < n; i++)
+	{
+		ids[nknown] = scopes[i];
+		if (place_of_turn(scopes[i], &places[nknown]))
+			nknown++;
+	}
+	if (nknown == 0)
+		return 0;
+	values[0] = rpq_int8_array(ids, nknown);
+	values[1] = place_array(places, nknown);
+	return add_taken(rpq_exec(skip ? &try_turns_at : &lock_turns_at, values, NULL), taken, 0);
+}
+
 int
 cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken)
 {
-	Datum		values[1] = {rpq_int8_array(scopes, n)};
-	uint64		rows = rpq_exec(skip ? &try_turns : &lock_turns, values, NULL);
+	int64	   *locked = palloc(sizeof(int64) * Max(n, 1) * 2);
+	int64	   *rest = palloc(sizeof(int64) * Max(n, 1));
+	int			nlocked = take_at_places(scopes, n, skip, locked);
+	int			nrest = 0;
+	Datum		values[1];
 
-	for (uint64 i = 0; i < rows; i++)
-		taken[i] = rpq_column_int64(i, 1, 0);
-	SPI_freetuptable(SPI_tuptable);
-	return (int) rows;
+	qsort(locked, nlocked, sizeof(int64), scope_order);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&scopes[i], locked, nlocked, sizeof(int64), scope_order) == NULL)
+			rest[nrest++] = scopes[i];
+	}
+	if (nrest > 0)
+	{
+		values[0] = rpq_int8_array(rest, nrest);
+		nlocked = add_taken(rpq_exec(skip ? &try_turns : &lock_turns, values, NULL), locked, nlocked);
+	}
+	qsort(locked, nlocked, sizeof(int64), scope_order);
+	memcpy(taken, locked, sizeof(int64) * nlocked);
+	return nlocked;
 }
 
 Book *

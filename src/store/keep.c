@@ -7,7 +7,7 @@
  * time, that costs a cycle at 10,000 nodes most of its time; and while somebody holds an old snapshot, the dead
  * versions of these few often-changed rows can't be removed, and every cycle passes all of them (measured after
  * 50,000 changes: 4.6 times its first).  So the session that runs cycles, as a rule the worker, keeps what it
- * wrote.
+ * wrote, and where (place.c).
  *
  * When it may be used: who changes these tables, or the configuration that the nodes' rows show, holds the turn and
  * changes it, and only a cycle sets own_xid.  So if the turn, read under its lock, still carries the transaction id,
@@ -157,6 +157,13 @@ find_kept(int64 scope_id)
 	return kept;
 }
 
+/* Is the turn still as this session left it? */
+static bool
+is_as_left(const Kept *kept, uint64 own_xid, int64 cycle, int64 room_epoch)
+{
+	return kept->own_xid == own_xid && kept->cycle == cycle && kept->room_epoch == room_epoch;
+}
+
 static bool
 too_many(void)
 {
@@ -181,6 +188,45 @@ new_kept(int64 scope_id)
 	kept->next = all_kept;
 	all_kept = kept;
 	return kept;
+}
+
+bool
+keep_has_lanes(int64 scope_id)
+{
+	Kept	   *kept = find_kept(scope_id);
+
+	return kept != NULL && kept->state != KEPT_IN_USE;
+}
+
+static bool
+lane_is_due(const LaneRow *lane, int64 room_epoch, TimestampTz now)
+{
+	if (lane->waiting <= 0)
+		return false;
+	return lane->blocked_at_epoch != room_epoch ||
+		(lane->has_not_before && lane->not_before <= now && lane->reason_code != NULL &&
+		 strcmp(lane->reason_code, "backing_off") == 0);
+}
+
+KeptLanes
+keep_ask_lanes(int64 scope_id, uint64 own_xid, int64 cycle, int64 room_epoch, TimestampTz now)
+{
+	Kept	   *kept = find_kept(scope_id);
+	HASH_SEQ_STATUS seq;
+	LaneRow    *lane;
+
+	if (kept == NULL || kept->state == KEPT_IN_USE || !is_as_left(kept, own_xid, cycle, room_epoch))
+		return KEPT_LANES_UNKNOWN;
+	hash_seq_init(&seq, kept->lanes);
+	while ((lane = hash_seq_search(&seq)) != NULL)
+	{
+		if (lane_is_due(lane, room_epoch, now))
+		{
+			hash_seq_term(&seq);
+			return KEPT_LANES_DUE;
+		}
+	}
+	return KEPT_LANES_REST;
 }
 
 /* The Book goes on where the last cycle ended. */
@@ -212,8 +258,8 @@ keep_open(Book *book)
 	forget_if_nodes_changed();
 	scope = &book->scopes[0];
 	kept = find_kept(scope->scope_id);
-	if (kept != NULL && (kept->state == KEPT_IN_USE || kept->own_xid != scope->own_xid || kept->cycle != scope->cycle ||
-						 kept->room_epoch != scope->room_epoch))
+	if (kept != NULL && (kept->state == KEPT_IN_USE ||
+						 !is_as_left(kept, scope->own_xid, scope->cycle, scope->room_epoch)))
 	{
 		forget(kept);
 		kept = NULL;

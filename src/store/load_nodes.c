@@ -14,13 +14,14 @@
 #include "errors.h"
 #include "store/book.h"
 #include "store/members.h"
+#include "store/place.h"
 #include "store/spi.h"
 
 #define NODE_COLUMNS \
 	"SELECT n.node_id, n.pool_id, n.type_id, n.name," \
 	"       CASE WHEN n.health = 'unhealthy' THEN 'unhealthy' WHEN n.health = 'degraded' THEN 'degraded'" \
 	"            WHEN NOT n.schedulable THEN 'cordoned' WHEN n.draining THEN 'draining' END," \
-	"       n.capacity, n.usable, l.used, l.parts, l.pods" \
+	"       n.capacity, n.usable, l.used, l.parts, l.pods, l.ctid" \
 	"  FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
 
 static RpqStatement load_all_nodes = {
@@ -86,6 +87,7 @@ take_node(Book *book, NodeRow *node, uint64 row, Resources **last_capacity, Reso
 		node->parts = (int64 *) ARR_DATA_PTR(array);
 	}
 	node->pods = (int) rpq_column_int64(row, 10, 0);
+	node->place = place_column(row, 11);
 	book_type(book, node->type_id);
 }
 

@@ -16,10 +16,11 @@
 
 #include "store/book.h"
 #include "store/members.h"
+#include "store/place.h"
 #include "store/spi.h"
 
 static RpqStatement load_usage = {
-	"SELECT pool_id, type_id, account_id, policy_id, amount FROM rpq_store.usage WHERE pool_id = ANY ($1)",
+	"SELECT pool_id, type_id, account_id, policy_id, amount, ctid FROM rpq_store.usage WHERE pool_id = ANY ($1)",
 	1, {INT8ARRAYOID}
 };
 
@@ -29,7 +30,7 @@ static RpqStatement load_usage = {
 
 static RpqStatement load_lanes = {
 	"SELECT scope_id, shape, " LANE_SHAPE ", waiting, head_at, head_id, blocked_at_epoch, considered, reason_code,"
-	"       reason"
+	"       reason, ctid"
 	"  FROM rpq_store.lane WHERE scope_id = ANY ($1)",
 	1, {INT8ARRAYOID}
 };
@@ -177,6 +178,7 @@ book_load_usage(Book *book)
 		Resources  *amount = DatumGetResourcesP(rpq_column(i, 5, &isnull));
 
 		cell->exists = true;
+		cell->place = place_column(i, 6);
 		cell->amount = cell->amount == NULL ? resources_copy(amount) : resources_add(amount, cell->amount);
 		cell->kept_amount = cell->amount;
 	}
@@ -237,6 +239,7 @@ add_lane_row(Book *book, uint64 row)
 
 	take_shape(lane, row);
 	lane->exists = true;
+	lane->place = place_column(row, 20);
 	/* an empty lane's head says nothing of who arrives next */
 	if (!lane->has_head || (rpq_column_int64(row, 13, 0) > 0 &&
 							(at < lane->head_at || (at == lane->head_at && id < lane->head_id))))

@@ -18,24 +18,36 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/xid8.h"
 
 #include "errors.h"
 #include "rpq.h"
 #include "store/book.h"
+#include "store/place.h"
 #include "store/spi.h"
 
+#define TURN_COLUMNS \
+	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at," \
+	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle, t.seen," \
+	"       t.ctid"
+
 static RpqStatement load_turns = {
-	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at,"
-	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle"
-	"  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
+	TURN_COLUMNS "  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
 	" WHERE t.scope_id = ANY ($1) ORDER BY t.scope_id",
 	1, {INT8ARRAYOID}
+};
+
+static RpqStatement load_turns_at = {
+	TURN_COLUMNS "  FROM unnest($1, $2) AS n (scope_id, place)"
+	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id"
+	"  JOIN rpq_store.pool p ON p.pool_id = n.scope_id ORDER BY t.scope_id",
+	2, {INT8ARRAYOID, TIDARRAYOID}
 };
 
 static RpqStatement read_entries = {
 	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape,"
 	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources"
-	"  FROM rpq_store.turn t CROSS JOIN LATERAL ("
+	"  FROM unnest($1, $2, $3, $4) AS t (scope_id, seen, own_xid, own_entry) CROSS JOIN LATERAL ("
 	"	SELECT * FROM rpq_store.entry e"
 	"	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid"
 	"	UNION ALL"
@@ -44,9 +56,8 @@ static RpqStatement read_entries = {
 	"	   WHERE e.scope_id = t.scope_id AND e.xid = x AND e.xid <> t.own_xid OFFSET 0) e"
 	"	UNION ALL"
 	"	SELECT * FROM rpq_store.entry e"
-	"	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry) e"
-	" WHERE t.scope_id = ANY ($1)",
-	1, {INT8ARRAYOID}
+	"	 WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry) e",
+	4, {INT8ARRAYOID, PG_SNAPSHOTARRAYOID, XID8ARRAYOID, INT8ARRAYOID}
 };
 
 static RpqStatement read_pods = {
@@ -90,42 +101,71 @@ book_init_tables(Book *book)
 	book->lanes = hash_create("rpq lanes", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
+static void
+take_turn(Scope *scope, uint64 row)
+{
+	bool		isnull;
+	Datum		value;
+
+	scope->scope_id = rpq_column_int64(row, 1, 0);
+	scope->own_xid = (uint64) rpq_column_int64(row, 2, 0);
+	scope->own_entry = rpq_column_int64(row, 3, 0);
+	scope->room_epoch = rpq_column_int64(row, 4, 0);
+	scope->last_at = rpq_column_int64(row, 5, 0);
+	scope->name = rpq_column_text(row, 6);
+	scope->status = rpq_column_text(row, 7);
+	scope->frozen = rpq_column_int64(row, 8, 0) != 0;
+	scope->policy = rpq_column_text(row, 9);
+	value = rpq_column(row, 10, &isnull);
+	scope->default_quota = isnull ? NULL : DatumGetResourcesPCopy(value);
+	value = rpq_column(row, 11, &isnull);
+	if (!isnull)
+		scope->workload_types = text_array(value, &scope->nworkload_types);
+	scope->cycle = rpq_column_int64(row, 12, 0);
+	scope->seen = PointerGetDatum(PG_DETOAST_DATUM_COPY(rpq_column(row, 13, &isnull)));
+	place_note_turn(scope->scope_id, place_column(row, 14));
+	scope->left_xid = scope->own_xid;
+	scope->left_cycle = scope->cycle;
+	scope->left_epoch = scope->room_epoch;
+}
+
+/* By place when the place of each is known and right, and none is named twice; else by key. */
+static uint64
+find_turns(Book *book, const int64 *scopes, int n)
+{
+	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(n, 1));
+	Datum		values[2] = {rpq_int8_array(scopes, n), 0};
+	int			known = 0;
+	uint64		rows;
+
+	while (known < n && (known == 0 || scopes[known] > scopes[known - 1]) &&
+		   place_of_turn(scopes[known], &places[known]))
+		known++;
+	if (known == n)
+	{
+		values[1] = place_array(places, n);
+		rows = rpq_exec_at(&load_turns_at, values, NULL, book->snapshot, true);
+		if (rows == (uint64) n)
+			return rows;
+		SPI_freetuptable(SPI_tuptable);
+	}
+	return rpq_exec_at(&load_turns, values, NULL, book->snapshot, true);
+}
+
 /*
  * Reads the turns of the scopes, and the settings of the pools that they are, at the book's snapshot.
  */
 void
 book_load_turns(Book *book, const int64 *scopes, int n)
 {
-	Datum		values[1] = {rpq_int8_array(scopes, n)};
-	uint64		rows = rpq_exec_at(&load_turns, values, NULL, book->snapshot, true);
+	uint64		rows = find_turns(book, scopes, n);
 
 	book->scopes = palloc0(sizeof(Scope) * Max(rows, 1));
 	book->nscopes = (int) rows;
 	for (uint64 i = 0; i < rows; i++)
 	{
-		Scope	   *scope = &book->scopes[i];
-		bool		isnull;
-		Datum		value;
-
-		scope->scope_id = rpq_column_int64(i, 1, 0);
-		scope->own_xid = (uint64) rpq_column_int64(i, 2, 0);
-		scope->own_entry = rpq_column_int64(i, 3, 0);
-		scope->room_epoch = rpq_column_int64(i, 4, 0);
-		scope->last_at = rpq_column_int64(i, 5, 0);
-		scope->name = rpq_column_text(i, 6);
-		scope->status = rpq_column_text(i, 7);
-		scope->frozen = rpq_column_int64(i, 8, 0) != 0;
-		scope->policy = rpq_column_text(i, 9);
-		value = rpq_column(i, 10, &isnull);
-		scope->default_quota = isnull ? NULL : DatumGetResourcesPCopy(value);
-		value = rpq_column(i, 11, &isnull);
-		if (!isnull)
-			scope->workload_types = text_array(value, &scope->nworkload_types);
-		scope->cycle = rpq_column_int64(i, 12, 0);
-		scope->left_xid = scope->own_xid;
-		scope->left_cycle = scope->cycle;
-		scope->left_epoch = scope->room_epoch;
-		book->now = Max(book->now, scope->last_at);
+		take_turn(&book->scopes[i], i);
+		book->now = Max(book->now, book->scopes[i].last_at);
 	}
 	SPI_freetuptable(SPI_tuptable);
 }
@@ -227,6 +267,28 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 	}
 }
 
+static uint64
+find_entries(Book *book)
+{
+	int			n = book->nscopes;
+	Datum	   *seen = palloc(sizeof(Datum) * Max(n, 1));
+	Datum	   *own_xid = palloc(sizeof(Datum) * Max(n, 1));
+	Datum	   *own_entry = palloc(sizeof(Datum) * Max(n, 1));
+	Datum		values[4];
+
+	for (int i = 0; i < n; i++)
+	{
+		seen[i] = book->scopes[i].seen;
+		own_xid[i] = FullTransactionIdGetDatum(FullTransactionIdFromU64(book->scopes[i].own_xid));
+		own_entry[i] = Int64GetDatum(book->scopes[i].own_entry);
+	}
+	values[0] = book_scope_ids(book);
+	values[1] = rpq_datum_array(seen, NULL, n, PG_SNAPSHOTOID);
+	values[2] = rpq_datum_array(own_xid, NULL, n, XID8OID);
+	values[3] = rpq_datum_array(own_entry, NULL, n, INT8OID);
+	return rpq_exec_at(&read_entries, values, NULL, book->snapshot, true);
+}
+
 /*
  * Reads every entry that the turns have not counted, and sums them up: usage cells and lanes then hold deltas, to which
  * book_load_usage and book_load_lanes add the rows.
@@ -234,11 +296,10 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 void
 book_read_entries(Book *book)
 {
-	Datum		values[1] = {book_scope_ids(book)};
 	uint64		rows;
 	uint64		own_xid = book->act ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
 
-	rows = rpq_exec_at(&read_entries, values, NULL, book->snapshot, true);
+	rows = find_entries(book);
 	book->freed = palloc(sizeof(Freed) * Max(rows, 1));
 	book->nentries = (int64) rows;
 

@@ -14,48 +14,87 @@
 #include "utils/timestamp.h"
 
 #include "store/book.h"
+#include "store/place.h"
 #include "store/rows.h"
 #include "store/spi.h"
 
 /* Empty lanes are kept, since the same shapes come again, until a scope has more than this. */
 #define MAX_EMPTY_LANES 200
 
+/*
+ * Each table has two statements: for rows whose place is known and for the others (place.c).  "+ 0" keeps the first
+ * from the index, which knows every dead version.
+ */
+#define UPDATE_NODES \
+	"UPDATE rpq_store.node_load l SET used = n.used, parts = n.parts::bigint[], pods = n.pods FROM unnest("
+#define NODE_COLUMNS "node_id, used, parts, pods"
+#define NODE_TYPES INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG, TEXTARRAYOID, INT4ARRAYOID
+
 static RpqStatement update_nodes = {
-	"UPDATE rpq_store.node_load l SET used = n.used, parts = n.parts::bigint[], pods = n.pods"
-	"  FROM unnest($1, $2, $3, $4) AS n (node_id, used, parts, pods) WHERE l.node_id = n.node_id",
-	4, {INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG, TEXTARRAYOID, INT4ARRAYOID}
+	UPDATE_NODES "$1, $2, $3, $4) WITH ORDINALITY AS n (" NODE_COLUMNS ", i)"
+	" WHERE l.node_id = n.node_id RETURNING n.i, l.ctid",
+	4, {NODE_TYPES}
 };
 
+static RpqStatement update_nodes_at = {
+	UPDATE_NODES "$1, $2, $3, $4, $5) WITH ORDINALITY AS n (" NODE_COLUMNS ", place, i)"
+	" WHERE l.ctid = n.place AND l.node_id + 0 = n.node_id RETURNING n.i, l.ctid",
+	5, {NODE_TYPES, TIDARRAYOID}
+};
+
+#define UPDATE_USAGE "UPDATE rpq_store.usage u SET amount = n.amount FROM unnest("
+#define USAGE_COLUMNS "pool_id, type_id, account_id, policy_id, amount"
+#define USAGE_TYPES INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG
+
 static RpqStatement update_usage = {
-	"UPDATE rpq_store.usage u SET amount = n.amount"
-	"  FROM unnest($1, $2, $3, $4, $5) AS n (pool_id, type_id, account_id, policy_id, amount)"
+	UPDATE_USAGE "$1, $2, $3, $4, $5) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)"
 	" WHERE u.pool_id = n.pool_id AND u.type_id = n.type_id AND u.account_id = n.account_id"
-	"   AND u.policy_id = n.policy_id",
-	5, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG}
+	"   AND u.policy_id = n.policy_id RETURNING n.i, u.ctid",
+	5, {USAGE_TYPES}
+};
+
+static RpqStatement update_usage_at = {
+	UPDATE_USAGE "$1, $2, $3, $4, $5, $6) WITH ORDINALITY AS n (" USAGE_COLUMNS ", place, i)"
+	" WHERE u.ctid = n.place AND u.pool_id + 0 = n.pool_id AND u.type_id + 0 = n.type_id"
+	"   AND u.account_id + 0 = n.account_id AND u.policy_id + 0 = n.policy_id RETURNING n.i, u.ctid",
+	6, {USAGE_TYPES, TIDARRAYOID}
 };
 
 static RpqStatement insert_usage = {
-	"INSERT INTO rpq_store.usage (pool_id, type_id, account_id, policy_id, amount)"
-	" SELECT * FROM unnest($1, $2, $3, $4, $5)",
-	5, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG}
+	"WITH n AS (SELECT * FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)), written AS ("
+	" INSERT INTO rpq_store.usage (" USAGE_COLUMNS ") SELECT " USAGE_COLUMNS " FROM n RETURNING usage.*, ctid AS place)"
+	" SELECT n.i, w.place FROM n JOIN written w USING (pool_id, type_id, account_id, policy_id)",
+	5, {USAGE_TYPES}
 };
 
+#define UPDATE_LANES \
+	"UPDATE rpq_store.lane l" \
+	"   SET waiting = n.waiting, head_at = n.head_at, head_id = n.head_id, blocked_at_epoch = n.epoch," \
+	"       considered = n.considered, reason_code = n.code, reason = n.reason" \
+	"  FROM unnest("
+#define LANE_COLUMNS "scope_id, shape, waiting, head_at, head_id, epoch, considered, code, reason"
+#define LANE_TYPES \
+	INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID, INT8ARRAYOID, BOOLARRAYOID, \
+	TEXTARRAYOID, TEXTARRAYOID
+
 static RpqStatement update_lanes = {
-	"UPDATE rpq_store.lane l"
-	"   SET waiting = n.waiting, head_at = n.head_at, head_id = n.head_id, blocked_at_epoch = n.epoch,"
-	"       considered = n.considered, reason_code = n.code, reason = n.reason"
-	"  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-	"    AS n (scope_id, shape, waiting, head_at, head_id, epoch, considered, code, reason)"
-	" WHERE l.scope_id = n.scope_id AND l.shape = n.shape",
-	9, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZARRAYOID, INT8ARRAYOID, INT8ARRAYOID, BOOLARRAYOID,
-		TEXTARRAYOID, TEXTARRAYOID}
+	UPDATE_LANES "$1, $2, $3, $4, $5, $6, $7, $8, $9) WITH ORDINALITY AS n (" LANE_COLUMNS ", i)"
+	" WHERE l.scope_id = n.scope_id AND l.shape = n.shape RETURNING n.i, l.ctid",
+	9, {LANE_TYPES}
+};
+
+static RpqStatement update_lanes_at = {
+	UPDATE_LANES "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WITH ORDINALITY AS n (" LANE_COLUMNS ", place, i)"
+	" WHERE l.ctid = n.place AND l.scope_id + 0 = n.scope_id AND l.shape + 0 = n.shape RETURNING n.i, l.ctid",
+	10, {LANE_TYPES, TIDARRAYOID}
 };
 
 static RpqStatement insert_lane = {
 	"INSERT INTO rpq_store.lane (scope_id, shape, waiting, head_at, head_id, blocked_at_epoch, considered, reason_code,"
 	"                            reason, account_id, priority, guarantee, checkpointable, replicas, workload_type,"
 	"                            resources, instance_types, max_runtime, not_before)"
-	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+	" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+	" RETURNING ctid",
 	19, {INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID, INT8OID, INT4OID,
 		 BOOLOID, BOOLOID, INT4OID, TEXTOID, RPQ_RESOURCES_ARG, INT8ARRAYOID, INTERVALOID, TIMESTAMPTZOID}
 };
@@ -66,10 +105,18 @@ static RpqStatement delete_lanes = {
 	2, {INT8ARRAYOID, INT8ARRAYOID}
 };
 
+#define UPDATE_TURN \
+	"UPDATE rpq_store.turn SET seen = $2, own_xid = pg_current_xact_id(), own_entry = $3, cycle = cycle + 1," \
+	"       room_epoch = $4, last_at = $5"
+
 static RpqStatement update_turn = {
-	"UPDATE rpq_store.turn SET seen = $2, own_xid = pg_current_xact_id(), own_entry = $3, cycle = cycle + 1,"
-	"       room_epoch = $4, last_at = $5 WHERE scope_id = $1",
+	UPDATE_TURN " WHERE scope_id = $1 RETURNING ctid",
 	5, {INT8OID, PG_SNAPSHOTOID, INT8OID, INT8OID, TIMESTAMPTZOID}
+};
+
+static RpqStatement update_turn_at = {
+	UPDATE_TURN " WHERE ctid = $6 AND scope_id + 0 = $1 RETURNING ctid",
+	6, {INT8OID, PG_SNAPSHOTOID, INT8OID, INT8OID, TIMESTAMPTZOID, TIDOID}
 };
 
 static char *
@@ -116,71 +163,58 @@ without_zeros(Resources *r)
 void
 rows_write_nodes(Book *book)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nnodes, 1));
-	Datum	   *used = palloc(sizeof(Datum) * Max(book->nnodes, 1));
-	Datum	   *parts = palloc(sizeof(Datum) * Max(book->nnodes, 1));
-	int32	   *pods = palloc(sizeof(int32) * Max(book->nnodes, 1));
-	Datum		values[4];
-	int			n = 0;
+	static const Oid types[4] = {INT8OID, RPQ_RESOURCES_ARG, TEXTOID, INT4OID};
+	RowSet		set;
 
+	place_init_rows(&set, "node_load", types, lengthof(types), book->nnodes);
 	for (int i = 0; i < book->nnodes; i++)
 	{
 		NodeRow    *node = &book->nodes[i];
 
 		if (!node->changed)
 			continue;
-		ids[n] = node->node_id;
-		used[n] = ResourcesPGetDatum(without_zeros(node->used));
-		parts[n] = CStringGetTextDatum(parts_text(node));
-		pods[n++] = node->pods;
+		set.columns[0][set.n] = Int64GetDatum(node->node_id);
+		set.columns[1][set.n] = ResourcesPGetDatum(without_zeros(node->used));
+		set.columns[2][set.n] = CStringGetTextDatum(parts_text(node));
+		set.columns[3][set.n] = Int32GetDatum(node->pods);
+		set.places[set.n++] = &node->place;
 	}
-	if (n == 0)
-		return;
-	values[0] = rpq_int8_array(ids, n);
-	values[1] = rpq_datum_array(used, NULL, n, rpq_resources_oid());
-	values[2] = rpq_datum_array(parts, NULL, n, TEXTOID);
-	values[3] = rpq_int4_array(pods, n);
-	rpq_exec(&update_nodes, values, NULL);
+	place_write_rows(&set, &update_nodes_at, &update_nodes);
 }
 
 static void
-write_cells(Book *book, bool exists, RpqStatement *statement)
+collect_cells(Book *book, bool exists, RowSet *set)
 {
-	int			max = (int) hash_get_num_entries(book->cells);
-	int64	   *keys = palloc(sizeof(int64) * Max(max, 1) * 4);
-	Datum	   *amounts = palloc(sizeof(Datum) * Max(max, 1));
+	static const Oid types[5] = {INT8OID, INT8OID, INT8OID, INT8OID, RPQ_RESOURCES_ARG};
 	HASH_SEQ_STATUS seq;
 	Cell	   *cell;
-	Datum		values[5];
-	int			n = 0;
 
+	place_init_rows(set, "usage", types, lengthof(types), (int) hash_get_num_entries(book->cells));
 	hash_seq_init(&seq, book->cells);
 	while ((cell = hash_seq_search(&seq)) != NULL)
 	{
 		if (!cell->changed || cell->exists != exists)
 			continue;
-		keys[n] = cell->key.pool_id;
-		keys[max + n] = cell->key.type_id;
-		keys[2 * max + n] = cell->key.account_id;
-		keys[3 * max + n] = cell->key.policy_id;
-		amounts[n++] = ResourcesPGetDatum(without_zeros(cell->amount));
+		set->columns[0][set->n] = Int64GetDatum(cell->key.pool_id);
+		set->columns[1][set->n] = Int64GetDatum(cell->key.type_id);
+		set->columns[2][set->n] = Int64GetDatum(cell->key.account_id);
+		set->columns[3][set->n] = Int64GetDatum(cell->key.policy_id);
+		set->columns[4][set->n] = ResourcesPGetDatum(without_zeros(cell->amount));
+		set->places[set->n++] = &cell->place;
 	}
-	if (n == 0)
-		return;
-	for (int c = 0; c < 4; c++)
-		values[c] = rpq_int8_array(keys + c * max, n);
-	values[4] = rpq_datum_array(amounts, NULL, n, rpq_resources_oid());
-	rpq_exec(statement, values, NULL);
 }
 
 void
 rows_write_usage(Book *book)
 {
+	RowSet		set;
 	HASH_SEQ_STATUS seq;
 	Cell	   *cell;
 
-	write_cells(book, true, &update_usage);
-	write_cells(book, false, &insert_usage);
+	collect_cells(book, true, &set);
+	place_write_rows(&set, &update_usage_at, &update_usage);
+	collect_cells(book, false, &set);
+	place_write_rows(&set, NULL, &insert_usage);
 	hash_seq_init(&seq, book->cells);
 	while ((cell = hash_seq_search(&seq)) != NULL)
 		cell->exists = cell->exists || cell->changed;
@@ -221,49 +255,39 @@ write_new_lane(LaneRow *lane)
 	nulls[18] = lane->has_not_before ? ' ' : 'n';
 	values[18] = TimestampTzGetDatum(lane->not_before);
 	rpq_exec(&insert_lane, values, nulls);
-}
-
-typedef struct LaneArrays
-{
-	int			n;
-	Datum	   *columns[9];
-	bool	   *no_code;
-	bool	   *no_reason;
-} LaneArrays;
-
-static void
-add_lane(LaneArrays *arrays, LaneRow *lane)
-{
-	int			n = arrays->n++;
-
-	arrays->columns[0][n] = Int64GetDatum(lane->key.scope_id);
-	arrays->columns[1][n] = Int64GetDatum(lane->key.shape);
-	arrays->columns[2][n] = Int64GetDatum(lane->waiting);
-	arrays->columns[3][n] = TimestampTzGetDatum(lane->head_at);
-	arrays->columns[4][n] = Int64GetDatum(lane->head_id);
-	arrays->columns[5][n] = Int64GetDatum(lane->blocked_at_epoch);
-	arrays->columns[6][n] = BoolGetDatum(lane->considered);
-	arrays->no_code[n] = lane->reason_code == NULL;
-	arrays->columns[7][n] = lane->reason_code == NULL ? (Datum) 0 : CStringGetTextDatum(lane->reason_code);
-	arrays->no_reason[n] = lane->reason == NULL;
-	arrays->columns[8][n] = lane->reason == NULL ? (Datum) 0 : CStringGetTextDatum(lane->reason);
+	lane->place = place_column(0, 1);
+	SPI_freetuptable(SPI_tuptable);
 }
 
 static void
-write_lane_updates(LaneArrays *arrays)
+collect_lane(RowSet *set, LaneRow *lane)
+{
+	int			n = set->n++;
+
+	set->columns[0][n] = Int64GetDatum(lane->key.scope_id);
+	set->columns[1][n] = Int64GetDatum(lane->key.shape);
+	set->columns[2][n] = Int64GetDatum(lane->waiting);
+	set->columns[3][n] = TimestampTzGetDatum(lane->head_at);
+	set->columns[4][n] = Int64GetDatum(lane->head_id);
+	set->columns[5][n] = Int64GetDatum(lane->blocked_at_epoch);
+	set->columns[6][n] = BoolGetDatum(lane->considered);
+	set->nulls[7][n] = lane->reason_code == NULL;
+	set->columns[7][n] = lane->reason_code == NULL ? (Datum) 0 : CStringGetTextDatum(lane->reason_code);
+	set->nulls[8][n] = lane->reason == NULL;
+	set->columns[8][n] = lane->reason == NULL ? (Datum) 0 : CStringGetTextDatum(lane->reason);
+	set->places[n] = &lane->place;
+}
+
+static void
+init_lanes(RowSet *set, int max)
 {
 	static const Oid types[9] = {
 		INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, INT8OID, BOOLOID, TEXTOID, TEXTOID
 	};
-	Datum		values[9];
 
-	if (arrays->n == 0)
-		return;
-	for (int c = 0; c < 9; c++)
-		values[c] = rpq_datum_array(arrays->columns[c],
-									c == 7 ? arrays->no_code : c == 8 ? arrays->no_reason : NULL,
-									arrays->n, types[c]);
-	rpq_exec(&update_lanes, values, NULL);
+	place_init_rows(set, "lane", types, lengthof(types), max);
+	set->nulls[7] = palloc0(sizeof(bool) * max);
+	set->nulls[8] = palloc0(sizeof(bool) * max);
 }
 
 static void
@@ -293,17 +317,12 @@ delete_empty_lanes(Book *book, int nempty)
 void
 rows_write_lanes(Book *book)
 {
-	int			max = (int) Max(hash_get_num_entries(book->lanes), 1);
-	LaneArrays	arrays = {0};
+	RowSet		set;
 	HASH_SEQ_STATUS seq;
 	LaneRow    *lane;
 	int			nempty = 0;
 
-	for (int c = 0; c < 9; c++)
-		arrays.columns[c] = palloc0(sizeof(Datum) * max);
-	arrays.no_code = palloc0(sizeof(bool) * max);
-	arrays.no_reason = palloc0(sizeof(bool) * max);
-
+	init_lanes(&set, (int) Max(hash_get_num_entries(book->lanes), 1));
 	hash_seq_init(&seq, book->lanes);
 	while ((lane = hash_seq_search(&seq)) != NULL)
 	{
@@ -321,14 +340,14 @@ rows_write_lanes(Book *book)
 		if (!lane->changed)
 			continue;
 		if (lane->exists)
-			add_lane(&arrays, lane);
+			collect_lane(&set, lane);
 		else if (lane->waiting > 0)
 		{
 			write_new_lane(lane);
 			lane->exists = true;
 		}
 	}
-	write_lane_updates(&arrays);
+	place_write_rows(&set, &update_lanes_at, &update_lanes);
 	if (nempty > MAX_EMPTY_LANES * Max(book->nscopes, 1))
 		delete_empty_lanes(book, nempty);
 }
@@ -336,25 +355,40 @@ rows_write_lanes(Book *book)
 /*
  * The cursor: the very snapshot at which the entries were read.
  */
+static void
+write_turn(Book *book, Scope *scope)
+{
+	Datum		values[6];
+	ItemPointerData place;
+	uint64		rows = 0;
+
+	values[0] = Int64GetDatum(scope->scope_id);
+	values[1] = book->seen;
+	values[2] = Int64GetDatum(scope->own_entry);
+	values[3] = Int64GetDatum(scope->room_epoch);
+	values[4] = TimestampTzGetDatum(book->now);
+	if (place_of_turn(scope->scope_id, &place))
+	{
+		values[5] = PointerGetDatum(&place);
+		rows = rpq_exec(&update_turn_at, values, NULL);
+	}
+	if (rows == 0)
+		rows = rpq_exec(&update_turn, values, NULL);
+	if (rows != 1)
+		elog(ERROR, "turn of scope %lld is gone", (long long) scope->scope_id);
+	place_note_turn(scope->scope_id, place_column(0, 1));
+	SPI_freetuptable(SPI_tuptable);
+	scope->left_xid = U64FromFullTransactionId(GetTopFullTransactionId());
+	scope->left_cycle = scope->cycle + 1;
+	scope->left_epoch = scope->room_epoch;
+}
+
 void
 rows_write_turns(Book *book)
 {
 	for (int i = 0; i < book->nscopes; i++)
 	{
-		Scope	   *scope = &book->scopes[i];
-		Datum		values[5];
-
-		if (!scope->changed)
-			continue;
-		values[0] = Int64GetDatum(scope->scope_id);
-		values[1] = book->seen;
-		values[2] = Int64GetDatum(scope->own_entry);
-		values[3] = Int64GetDatum(scope->room_epoch);
-		values[4] = TimestampTzGetDatum(book->now);
-		if (rpq_exec(&update_turn, values, NULL) != 1)
-			elog(ERROR, "turn of scope %lld is gone", (long long) scope->scope_id);
-		scope->left_xid = U64FromFullTransactionId(GetTopFullTransactionId());
-		scope->left_cycle = scope->cycle + 1;
-		scope->left_epoch = scope->room_epoch;
+		if (book->scopes[i].changed)
+			write_turn(book, &book->scopes[i]);
 	}
 }
