@@ -3,4 +3,5 @@
 
 ALTER TABLE rpq_store.hold ADD COLUMN expires_at timestamptz;
 COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
+CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
 CREATE INDEX history_object ON rpq_store.history (object_kind, object_id);

@@ -759,7 +759,6 @@ CREATE TABLE rpq_store.hold (
 );
 CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
-CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
 CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 
 -- Signs of life, written by executors.
