@@ -34,9 +34,12 @@ BEGIN
 	END IF;
 	carried := rpq_store.run_pending_operations();
 	SELECT c.more, c.changed + carried, c.summary INTO more, changed, summary FROM rpq_store.run_cycles() c;
+	-- the next step follows at once; where all wait, or others have the turns, there was none
+	more := more OR (carried > 0 AND EXISTS (SELECT FROM rpq_store.due_operations()));
 END
 $$;
-COMMENT ON FUNCTION rpq_store.worker_cycle() IS 'what the worker does at each round, as one transaction';
+COMMENT ON FUNCTION rpq_store.worker_cycle() IS
+'what the worker does at each round, as one transaction: one step of an operation, then a cycle over what is due';
 
 CREATE OR REPLACE FUNCTION rpq.explain(workload bigint)
 RETURNS TABLE (step int, check_name text, passed boolean, wanted rpq.resources, available rpq.resources, detail text,

@@ -1,5 +1,6 @@
--- Operations: administrative changes that run asynchronously.  Written by the call that asks for one and by whoever
--- carries it out (sql/api/operations.sql), after the turns of the pools concerned; migration and pod_migration likewise.
+-- Operations: administrative changes that run asynchronously.  Written by the call that asks for one (operations.sql)
+-- and by whoever carries it out (operation_runs.sql), after the turns of the pools concerned; migration and
+-- pod_migration likewise.
 
 CREATE TABLE rpq_store.operation (
 	operation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -29,7 +30,11 @@ CREATE TABLE rpq_store.operation (
 	lease_until timestamptz,
 	error text,
 	error_code text,
-	result jsonb
+	result jsonb,
+	waiting boolean NOT NULL DEFAULT false,
+	tried_at timestamptz,
+	tried_mark bigint,
+	pool_status text
 );
 CREATE INDEX operation_open ON rpq_store.operation (operation_id) WHERE status IN ('pending', 'running');
 CREATE INDEX operation_pool_time ON rpq_store.operation (pool_id, created_at);
@@ -40,7 +45,8 @@ CREATE TABLE rpq_store.operation_pool (
 	operation_id bigint NOT NULL REFERENCES rpq_store.operation
 );
 
--- What a move of nodes between pools, or a drain, leaves behind: a row for its operation, which has status, times and error.
+-- What a move of nodes between pools, or a drain, leaves behind: a row for its operation, which has status, times and
+-- error.
 CREATE TABLE rpq_store.migration (
 	migration_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	operation_id bigint NOT NULL UNIQUE REFERENCES rpq_store.operation,
@@ -114,6 +120,10 @@ COMMENT ON COLUMN rpq_store.operation.lease_until IS 'a sign of life of the owne
 COMMENT ON COLUMN rpq_store.operation.error IS 'message of the failure';
 COMMENT ON COLUMN rpq_store.operation.error_code IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN rpq_store.operation.result IS 'what it did, by kind';
+COMMENT ON COLUMN rpq_store.operation.waiting IS 'its last step found that something else has to happen first';
+COMMENT ON COLUMN rpq_store.operation.tried_at IS 'true time of its last step';
+COMMENT ON COLUMN rpq_store.operation.tried_mark IS 'how far its turns had come then: it waits until they have moved';
+COMMENT ON COLUMN rpq_store.operation.pool_status IS 'status of its pool before it was asked for';
 COMMENT ON TABLE rpq_store.operation_pool IS 'a pool that an open operation holds: one operation at a time';
 COMMENT ON COLUMN rpq_store.operation_pool.pool_id IS 'the pool';
 COMMENT ON COLUMN rpq_store.operation_pool.operation_id IS 'the operation';

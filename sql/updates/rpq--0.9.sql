@@ -1029,8 +1029,9 @@ COMMENT ON COLUMN rpq_store.queue.name IS 'name, unique in the tenant';
 COMMENT ON COLUMN rpq_store.queue.pod_template IS 'template of pods, for executors';
 COMMENT ON COLUMN rpq_store.queue.created_at IS 'when it was created';
 COMMENT ON COLUMN rpq_store.queue.deleted_at IS 'when it was deleted; the row stays for the names of its workloads';
--- Operations: administrative changes that run asynchronously.  Written by the call that asks for one and by whoever
--- carries it out (sql/api/operations.sql), after the turns of the pools concerned; migration and pod_migration likewise.
+-- Operations: administrative changes that run asynchronously.  Written by the call that asks for one (operations.sql)
+-- and by whoever carries it out (operation_runs.sql), after the turns of the pools concerned; migration and
+-- pod_migration likewise.
 
 CREATE TABLE rpq_store.operation (
 	operation_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -1060,7 +1061,11 @@ CREATE TABLE rpq_store.operation (
 	lease_until timestamptz,
 	error text,
 	error_code text,
-	result jsonb
+	result jsonb,
+	waiting boolean NOT NULL DEFAULT false,
+	tried_at timestamptz,
+	tried_mark bigint,
+	pool_status text
 );
 CREATE INDEX operation_open ON rpq_store.operation (operation_id) WHERE status IN ('pending', 'running');
 CREATE INDEX operation_pool_time ON rpq_store.operation (pool_id, created_at);
@@ -1071,7 +1076,8 @@ CREATE TABLE rpq_store.operation_pool (
 	operation_id bigint NOT NULL REFERENCES rpq_store.operation
 );
 
--- What a move of nodes between pools, or a drain, leaves behind: a row for its operation, which has status, times and error.
+-- What a move of nodes between pools, or a drain, leaves behind: a row for its operation, which has status, times and
+-- error.
 CREATE TABLE rpq_store.migration (
 	migration_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	operation_id bigint NOT NULL UNIQUE REFERENCES rpq_store.operation,
@@ -1145,6 +1151,10 @@ COMMENT ON COLUMN rpq_store.operation.lease_until IS 'a sign of life of the owne
 COMMENT ON COLUMN rpq_store.operation.error IS 'message of the failure';
 COMMENT ON COLUMN rpq_store.operation.error_code IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN rpq_store.operation.result IS 'what it did, by kind';
+COMMENT ON COLUMN rpq_store.operation.waiting IS 'its last step found that something else has to happen first';
+COMMENT ON COLUMN rpq_store.operation.tried_at IS 'true time of its last step';
+COMMENT ON COLUMN rpq_store.operation.tried_mark IS 'how far its turns had come then: it waits until they have moved';
+COMMENT ON COLUMN rpq_store.operation.pool_status IS 'status of its pool before it was asked for';
 COMMENT ON TABLE rpq_store.operation_pool IS 'a pool that an open operation holds: one operation at a time';
 COMMENT ON COLUMN rpq_store.operation_pool.pool_id IS 'the pool';
 COMMENT ON COLUMN rpq_store.operation_pool.operation_id IS 'the operation';
@@ -4449,9 +4459,12 @@ BEGIN
 	END IF;
 	carried := rpq_store.run_pending_operations();
 	SELECT c.more, c.changed + carried, c.summary INTO more, changed, summary FROM rpq_store.run_cycles() c;
+	-- the next step follows at once; where all wait, or others have the turns, there was none
+	more := more OR (carried > 0 AND EXISTS (SELECT FROM rpq_store.due_operations()));
 END
 $$;
-COMMENT ON FUNCTION rpq_store.worker_cycle() IS 'what the worker does at each round, as one transaction';
+COMMENT ON FUNCTION rpq_store.worker_cycle() IS
+'what the worker does at each round, as one transaction: one step of an operation, then a cycle over what is due';
 
 CREATE FUNCTION rpq.explain(workload bigint)
 RETURNS TABLE (step int, check_name text, passed boolean, wanted rpq.resources, available rpq.resources, detail text,
@@ -4463,12 +4476,10 @@ COMMENT ON FUNCTION rpq.explain(bigint) IS
 'that its failing gives; wanted and available are the figures compared; way_out is the exact change that lifts a '
 'limit, or what would have to leave. No rows for what is neither queued nor a draft. Errors: 42704, 22023. Callers: '
 'everyone who sees the workload';
--- Operations: asking for one, carrying it out, cancelling and trying again.
+-- Operations: asking for one, cancelling it, trying it again, waiting for it.  operation_runs.sql carries them out.
 --
 -- Writes operation and operation_pool, and the status of the operation's pool, under the turns of the pools concerned;
--- the turns come first, the operation's row after them.  What a kind of operation does is one function,
--- rpq_store.op_KIND(operation) → its result: it runs in the transaction that ends the operation, with the turns held,
--- and raises when it cannot be done.
+-- the turns come first, in id order, the operation's row after them.
 
 CREATE FUNCTION rpq_store.operation_scopes(operation_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4512,6 +4523,36 @@ COMMENT ON FUNCTION rpq_store.hold_pools(bigint, bigint[]) IS
 'holds pools for an operation; RQ004, naming the other one, when an open operation has one of them. The caller '
 'holds their turns';
 
+CREATE FUNCTION rpq_store.check_free(pools bigint[]) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	busy record;
+	closed rpq_store.pool;
+BEGIN
+	SELECT h.operation_id, p.name, o.kind INTO busy
+	FROM rpq_store.operation_pool AS h
+	JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
+	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
+	WHERE h.pool_id = ANY (check_free.pools) ORDER BY h.pool_id LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', busy.name),
+			DETAIL = format('Operation %s (%s) has not ended.', busy.operation_id, busy.kind),
+			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', busy.operation_id);
+	END IF;
+	SELECT p.* INTO closed FROM rpq_store.pool AS p
+	WHERE p.pool_id = ANY (check_free.pools) AND p.status NOT IN ('ready', 'failed') ORDER BY p.pool_id LIMIT 1;
+	IF FOUND THEN
+		PERFORM rpq_store.check_pool_status(closed);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_free(bigint[]) IS
+'refuses (RQ004) pools that an open operation holds, which is named, or that are being created, deleted, or are no '
+'more: what an operation''s call asks first of the pools that it is about to hold. The caller holds their turns';
+
+-- The status that the subject has while it is open; what it was is kept for a cancellation.
 CREATE FUNCTION rpq_store.open_operation(kind text, action text, pool_id bigint, held bigint[],
 	arguments jsonb)
 RETURNS bigint
@@ -4523,12 +4564,16 @@ DECLARE
 	opened bigint;
 BEGIN
 	INSERT INTO rpq_store.operation (tenant_id, kind, pool_id, arguments, action, initiator, initiator_account_id,
-		on_behalf_of, db_role, application_name, created_at)
+		on_behalf_of, db_role, application_name, created_at, pool_status)
 	SELECT p.tenant_id, open_operation.kind, p.pool_id, open_operation.arguments, open_operation.action, who.actor,
-		who.account_id, who.on_behalf_of, who.db_role, current_setting('application_name'), rpq.now()
+		who.account_id, who.on_behalf_of, who.db_role, current_setting('application_name'), rpq.now(), p.status
 	FROM rpq_store.pool AS p WHERE p.pool_id = open_operation.pool_id
 	RETURNING operation_id INTO opened;
 	PERFORM rpq_store.hold_pools(opened, open_operation.held);
+	UPDATE rpq_store.pool AS p
+	SET status = CASE open_operation.kind WHEN 'create' THEN 'creating' WHEN 'delete' THEN 'deleting'
+		ELSE 'updating' END
+	WHERE p.pool_id = open_operation.pool_id;
 	IF current_setting('rpq.synchronous_operations')::boolean THEN
 		PERFORM rpq_store.run_operation(opened);
 	END IF;
@@ -4536,148 +4581,13 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.open_operation(text, text, bigint, bigint[], jsonb) IS
-'writes a new operation of the caller on a pool, holds the pools in held, and with rpq.synchronous_operations '
-'carries it out; returns its id. arguments: what op_KIND needs, source_id and target_id being the other pools '
-'whose turns it takes. The caller holds the turns';
+'writes a new operation of the caller on a pool, holds the pools in held (the subject, and a dedicated or exclusive '
+'source or target), makes the subject creating, deleting or updating, and with rpq.synchronous_operations carries the '
+'operation out as far as it goes; returns its id. arguments: what op_KIND needs, source_id and target_id being the '
+'other pools whose turns it takes. The caller holds the turns';
 
-CREATE FUNCTION rpq_store.run_operation(operation_id bigint) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	subject rpq_store.operation;
-	outcome jsonb;
-BEGIN
-	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(run_operation.operation_id));
-	UPDATE rpq_store.operation AS o
-	SET status = 'running', started_at = rpq.now(), attempts = o.attempts + 1
-	WHERE o.operation_id = run_operation.operation_id AND o.status = 'pending'
-	RETURNING o.* INTO subject;
-	IF NOT FOUND THEN
-		RETURN false;
-	END IF;
-	-- kind is one of a fixed list (a CHECK of the table), never a user's text.
-	EXECUTE format('SELECT rpq_store.%I($1)', 'op_' || subject.kind) INTO outcome USING subject;
-	UPDATE rpq_store.pool AS p SET status = 'ready'
-	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating');
-	UPDATE rpq_store.operation AS o
-	SET status = 'succeeded', ended_at = greatest(rpq.now(), o.started_at), progress = 1, result = outcome
-	WHERE o.operation_id = subject.operation_id;
-	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
-	RETURN true;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
-'carries a pending operation out in the present transaction and raises when it fails; false when it is no longer '
-'pending';
-
-CREATE FUNCTION rpq_store.fail_operation(operation_id bigint, error_code text, error text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	subject rpq_store.operation;
-BEGIN
-	UPDATE rpq_store.operation AS o
-	SET status = 'failed', started_at = coalesce(o.started_at, rpq.now()), ended_at = rpq.now(),
-		attempts = o.attempts + 1,
-		error = fail_operation.error, error_code = fail_operation.error_code
-	WHERE o.operation_id = fail_operation.operation_id
-	RETURNING o.* INTO subject;
-	UPDATE rpq_store.pool AS p SET status = 'failed'
-	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting');
-	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.fail_operation(bigint, text, text) IS
-'ends an operation as failed, with its error, and leaves its pool failed and otherwise unchanged. The caller '
-'holds the turns';
-
--- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
--- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it stays pending.
-CREATE FUNCTION rpq_store.attempt_operation(operation_id bigint) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	said text;
-	why text;
-	code text;
-BEGIN
-	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(attempt_operation.operation_id));
-	BEGIN
-		RETURN rpq_store.run_operation(attempt_operation.operation_id);
-	EXCEPTION
-		WHEN serialization_failure OR deadlock_detected OR lock_not_available THEN
-			RAISE;
-		WHEN OTHERS THEN
-			GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, why = PG_EXCEPTION_DETAIL, code = RETURNED_SQLSTATE;
-	END;
-	PERFORM rpq_store.fail_operation(attempt_operation.operation_id, code, concat_ws(': ', said, nullif(why, '')));
-	RETURN true;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.attempt_operation(bigint) IS
-'carries a pending operation out; a failure is written to it and not raised. False when it is no longer pending';
-
-CREATE FUNCTION rpq_store.run_pending_operations() RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'run_operations'
-AS $$
-DECLARE
-	pending record;
-	got bigint;
-	carried int := 0;
-BEGIN
-	FOR pending IN
-		SELECT o.operation_id, rpq_store.operation_scopes(o.operation_id) AS scopes
-		FROM rpq_store.operation AS o WHERE o.status = 'pending' ORDER BY o.operation_id
-	LOOP
-		-- A turn that somebody else holds is not waited for: the next round comes to it again.
-		SELECT count(*) INTO got
-		FROM (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = ANY (pending.scopes)
-			  ORDER BY t.scope_id FOR NO KEY UPDATE SKIP LOCKED) AS l;
-		IF got = cardinality(pending.scopes) AND rpq_store.attempt_operation(pending.operation_id) THEN
-			carried := carried + 1;
-		END IF;
-	END LOOP;
-	RETURN carried;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.run_pending_operations() IS
-'for the worker: carries out every pending operation whose turns are free, each with a failure of its own; '
-'returns how many';
-
-CREATE FUNCTION rpq.run_operations() RETURNS int
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'run_operations'
-AS $$
-DECLARE
-	mine bigint[];
-	scopes bigint[];
-	one bigint;
-	carried int := 0;
-BEGIN
-	PERFORM rpq_store.authorize('run_operations');
-	SELECT array_agg(o.operation_id ORDER BY o.operation_id) INTO mine
-	FROM rpq_store.operation AS o
-	WHERE o.status = 'pending' AND o.pool_id = ANY ((SELECT rpq_store.administered_pools())::bigint[]);
-	IF mine IS NULL THEN
-		RETURN 0;
-	END IF;
-	SELECT array_agg(DISTINCT s) INTO scopes
-	FROM unnest(mine) AS m, unnest(rpq_store.operation_scopes(m)) AS s;
-	PERFORM rpq_store.take_turns(scopes);
-	FOREACH one IN ARRAY mine LOOP
-		IF rpq_store.attempt_operation(one) THEN
-			carried := carried + 1;
-		END IF;
-	END LOOP;
-	RETURN carried;
-END
-$$;
-COMMENT ON FUNCTION rpq.run_operations() IS
-'carries out the pending operations on the pools that the caller administers, as the worker does by itself; '
-'returns how many. One that fails is counted, its error stands in rpq.operations. Errors: RQ009 fenced. Platform, '
-'organisation and pool administrators, each for its pools';
-
+-- Who holds the turns has no step beside it and may undo at once.  Where somebody has a turn, a running operation is
+-- marked, and its next step undoes it; no turn is waited for then, and the operation's row only for a step's commit.
 CREATE FUNCTION rpq.cancel_operation(id bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'cancel_operation'
 AS $$
@@ -4685,29 +4595,39 @@ AS $$
 DECLARE
 	subject rpq_store.operation;
 	named bigint := rpq_store.authorize_id('cancel_operation', cancel_operation.id);
+	scopes bigint[] := rpq_store.operation_scopes(named);
+	now_is text := 'cancelled';
 BEGIN
-	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(named));
-	UPDATE rpq_store.operation AS o SET status = 'cancelled', ended_at = rpq.now()
-	WHERE o.operation_id = named AND o.status = 'pending'
-	RETURNING o.* INTO subject;
-	IF NOT FOUND THEN
-		RETURN false;
+	SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named;
+	IF subject.status = 'pending' OR rpq_store.try_turns(scopes) THEN
+		PERFORM rpq_store.take_turns(scopes);
+		SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named FOR NO KEY UPDATE;
+		IF subject.status NOT IN ('pending', 'running') THEN
+			RETURN false;
+		END IF;
+		PERFORM rpq_store.undo_operation(subject);
+		PERFORM rpq_store.end_cancelled(subject);
+	ELSE
+		UPDATE rpq_store.operation AS o SET cancelling = true
+		WHERE o.operation_id = named AND o.status IN ('pending', 'running') AND NOT o.cancelling
+		RETURNING o.* INTO subject;
+		IF NOT FOUND THEN
+			RETURN EXISTS (SELECT FROM rpq_store.operation AS o
+						   WHERE o.operation_id = named AND o.status IN ('pending', 'running'));
+		END IF;
+		now_is := 'cancelling';
+		PERFORM rpq_store.wake();
 	END IF;
-	-- A pool that was never made is gone, and its name free; any other is what it was.
-	UPDATE rpq_store.pool AS p
-	SET status = CASE WHEN subject.kind = 'create' THEN 'deleted' ELSE 'ready' END,
-		deleted_at = CASE WHEN subject.kind = 'create' THEN rpq.now() END
-	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting');
-	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = named;
 	PERFORM rpq_store.record('cancel_operation', 'operation', named, named::text, subject.tenant_id, subject.pool_id,
-		'{"status": "pending"}', '{"status": "cancelled"}');
+		jsonb_build_object('status', subject.status), jsonb_build_object('status', now_is));
 	RETURN true;
 END
 $$;
 COMMENT ON FUNCTION rpq.cancel_operation(bigint) IS
-'cancels a pending operation at once; a pool that it was to create is gone with it. id: the operation. Returns '
-'false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id. Administrators of its '
-'pool';
+'ends a pending operation at once, and a running one after the step in hand: what it has begun is undone, what it has '
+'moved within a pool stays. A pool that it was to create is gone with it, any other is as before. id: the operation. '
+'Returns false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id, RQ009 fenced. '
+'Administrators of its pool';
 
 CREATE FUNCTION rpq.retry_operation(id bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'retry_operation'
@@ -4717,12 +4637,17 @@ DECLARE
 	failed rpq_store.operation;
 	subject rpq_store.pool;
 	named bigint := rpq_store.authorize_id('retry_operation', retry_operation.id);
-	held bigint[];
+	scopes bigint[] := rpq_store.operation_scopes(named);
+	others bigint[];
 BEGIN
-	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(named));
+	PERFORM rpq_store.take_turns(scopes);
 	SELECT * INTO failed FROM rpq_store.operation AS o WHERE o.operation_id = named;
+	SELECT array_agg(p.pool_id) INTO others FROM rpq_store.pool AS p
+	WHERE p.pool_id = ANY (scopes) AND p.pool_id <> failed.pool_id AND p.type <> 'shared';
 	IF failed.kind = 'create' THEN
 		PERFORM rpq_store.authorize_id('create_pool', failed.tenant_id);
+	ELSE
+		PERFORM rpq_store.authorize_id('move_nodes', o.pool_id) FROM unnest(others) AS o (pool_id);
 	END IF;
 	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = failed.pool_id;
 	IF failed.status <> 'failed' OR subject.status NOT IN ('ready', 'failed')
@@ -4730,21 +4655,18 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('operation %s cannot be tried again', named),
 			DETAIL = format('Its status is %s, that of pool "%s" is %s.', failed.status, subject.name, subject.status);
 	END IF;
-	SELECT array_agg(p.pool_id) INTO held
-	FROM rpq_store.pool AS p
-	WHERE p.pool_id = ANY (rpq_store.operation_scopes(named)) AND p.type <> 'shared';
-	UPDATE rpq_store.pool AS p
-	SET status = CASE failed.kind WHEN 'create' THEN 'creating' WHEN 'delete' THEN 'deleting' ELSE 'updating' END
-	WHERE p.pool_id = subject.pool_id;
+	PERFORM rpq_store.check_free(others || failed.pool_id);
 	PERFORM rpq_store.record('retry_operation', 'operation', named, named::text, failed.tenant_id, failed.pool_id,
 		NULL, jsonb_build_object('kind', failed.kind, 'pool', subject.name));
-	RETURN rpq_store.open_operation(failed.kind, failed.action, failed.pool_id, held, failed.arguments);
+	RETURN rpq_store.open_operation(failed.kind, failed.action, failed.pool_id, others || failed.pool_id,
+		failed.arguments);
 END
 $$;
 COMMENT ON FUNCTION rpq.retry_operation(bigint) IS
-'asks for a failed operation again, as a new one of the caller; returns the new id. id: the failed one. Errors: '
-'42704 unknown operation, 22023 no id, RQ004 it has not failed, or its pool has changed or has an open operation. '
-'Administrators of its pool; a creation those who may create pools';
+'asks for a failed operation again, as a new one of the caller with the same arguments, which are checked as it is '
+'carried out; returns the new id. id: the failed one. Errors: 42704 unknown operation, 22023 no id, RQ004 it has not '
+'failed, or a pool of it has changed or has an open operation, RQ009 fenced. Administrators of its pool and of the '
+'dedicated or exclusive pools that it takes nodes from or gives them to; a creation those who may create pools';
 
 CREATE FUNCTION rpq_store.operation_ended(id bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -4765,6 +4687,310 @@ COMMENT ON PROCEDURE rpq.wait_for_operation(bigint, interval) IS
 'waits until an operation has ended, whatever its status. id: the operation; timeout: true time. It commits '
 'between two looks. Errors: 42704 unknown operation, 22023 no id or a negative timeout, 25001 in a transaction '
 'block, 57014 at the time-out. Administrators of its pool';
+-- Operations: carrying them out, step by step.
+--
+-- What a kind of operation does is one function, rpq_store.op_KIND(operation) → its result, in the transaction that
+-- ends the operation; a staged one returns NULL until it is through, and rpq_store.undo_KIND(operation) takes back what
+-- its committed steps have begun.  Both run with the turns of operation_scopes held and raise when they cannot.
+--
+-- Writes operation and operation_pool, and the status of the operation's pool, under those turns; the turns come first,
+-- the operation's row after them.  The worker passes over turns that somebody else holds; a person waits for them.
+
+CREATE FUNCTION rpq_store.try_turns(scopes bigint[]) RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT count(*) = cardinality($1)
+	FROM (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = ANY ($1)
+		  ORDER BY t.scope_id FOR NO KEY UPDATE SKIP LOCKED) AS l
+$$;
+COMMENT ON FUNCTION rpq_store.try_turns(bigint[]) IS
+'locks those of the turns that nobody holds, without changing them; whether that was all of them';
+
+CREATE FUNCTION rpq_store.turn_mark(scopes bigint[]) RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(sum(t.room_epoch + t.cycle), 0)::bigint FROM rpq_store.turn AS t WHERE t.scope_id = ANY ($1)
+$$;
+COMMENT ON FUNCTION rpq_store.turn_mark(bigint[]) IS
+'a number that has grown when anything was counted or changed under one of the turns';
+
+CREATE FUNCTION rpq_store.backend_start(pid int) RETURNS timestamptz
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT a.backend_start FROM pg_stat_get_activity($1) AS a
+$$;
+COMMENT ON FUNCTION rpq_store.backend_start(int) IS
+'when the server process with this pid started; NULL: there is none';
+
+CREATE FUNCTION rpq_store.may_take_up(subject rpq_store.operation) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ($1).owner_pid IS NULL OR ($1).owner_pid = pg_backend_pid() OR ($1).lease_until < clock_timestamp()
+		OR rpq_store.backend_start(($1).owner_pid) IS DISTINCT FROM ($1).owner_started
+$$;
+COMMENT ON FUNCTION rpq_store.may_take_up(rpq_store.operation) IS
+'false for an operation of another process that lives and whose lease runs';
+
+-- One that waits is looked at again when its turns have moved, but not at every cycle, and at each rpq.cycle_interval.
+-- The clocks are compared both ways: a clock that was set back delays nothing.
+CREATE FUNCTION rpq_store.due_operations() RETURNS SETOF bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT o.operation_id
+	FROM rpq_store.operation AS o
+	WHERE o.status IN ('pending', 'running') AND o.kind <> 'rotate'
+	  AND (NOT o.waiting OR o.cancelling
+		OR NOT clock_timestamp() BETWEEN o.tried_at
+			AND o.tried_at + current_setting('rpq.cycle_interval')::interval
+		OR (NOT clock_timestamp() BETWEEN o.tried_at AND o.tried_at + interval '100 ms'
+			AND rpq_store.turn_mark(rpq_store.operation_scopes(o.operation_id)) <> o.tried_mark))
+	  AND rpq_store.may_take_up(o)
+	ORDER BY o.tried_at NULLS FIRST, o.operation_id LIMIT 100
+$$;
+COMMENT ON FUNCTION rpq_store.due_operations() IS
+'open operations that this process may carry on with now, and has a reason to; the one that was longest not tried is '
+'first';
+
+CREATE FUNCTION rpq_store.undo_operation(subject rpq_store.operation) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF subject.status = 'running' AND subject.kind IN ('drain', 'resize', 'move', 'defragment') THEN
+		EXECUTE format('SELECT rpq_store.%I($1)', 'undo_' || subject.kind) USING subject;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.undo_operation(rpq_store.operation) IS
+'takes back what the committed steps of a staged operation have begun. The caller holds the turns';
+
+CREATE FUNCTION rpq_store.end_cancelled(subject rpq_store.operation) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	UPDATE rpq_store.operation AS o
+	SET status = 'cancelled', ended_at = greatest(rpq.now(), o.started_at), cancelling = false, waiting = false
+	WHERE o.operation_id = subject.operation_id;
+	-- a pool that was never made is gone, and its name free; any other is what it was
+	UPDATE rpq_store.pool AS p
+	SET status = CASE WHEN subject.kind = 'create' THEN 'deleted' ELSE coalesce(subject.pool_status, 'ready') END,
+		deleted_at = CASE WHEN subject.kind = 'create' THEN rpq.now() END
+	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting') AND subject.kind <> 'rotate';
+	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.end_cancelled(rpq_store.operation) IS
+'ends an operation of which nothing is left to undo as cancelled. The caller holds the turns';
+
+CREATE FUNCTION rpq_store.end_failed(subject rpq_store.operation, code text, error text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	UPDATE rpq_store.operation AS o
+	SET status = 'failed', started_at = coalesce(o.started_at, rpq.now()),
+		ended_at = greatest(rpq.now(), o.started_at), attempts = greatest(o.attempts, 1), cancelling = false,
+		waiting = false, error = end_failed.error, error_code = end_failed.code
+	WHERE o.operation_id = subject.operation_id;
+	UPDATE rpq_store.pool AS p SET status = 'failed'
+	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting') AND subject.kind <> 'rotate';
+	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.end_failed(rpq_store.operation, text, text) IS
+'ends an operation as failed, with its error, and leaves its pool failed and otherwise unchanged. The caller '
+'holds the turns';
+
+-- A process that goes on with it at the next round signs as its owner; one that will not leaves it to whoever comes.
+CREATE FUNCTION rpq_store.take_up(subject rpq_store.operation, stays boolean) RETURNS rpq_store.operation
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.operation AS o
+	SET status = 'running', started_at = coalesce(o.started_at, rpq.now()), waiting = false,
+		attempts = o.attempts + CASE WHEN o.status = 'pending' OR o.owner_pid <> pg_backend_pid()
+			OR o.owner_started <> rpq_store.backend_start(pg_backend_pid()) THEN 1 ELSE 0 END,
+		owner_pid = CASE WHEN $2 THEN pg_backend_pid() END,
+		owner_started = CASE WHEN $2 THEN rpq_store.backend_start(pg_backend_pid()) END,
+		tried_at = clock_timestamp(),
+		lease_until = clock_timestamp() + current_setting('rpq.operation_lease')::interval
+	WHERE o.operation_id = ($1).operation_id
+	RETURNING o
+$$;
+COMMENT ON FUNCTION rpq_store.take_up(rpq_store.operation, boolean) IS
+'makes an operation running, with owner and lease; taking over from another owner counts as an attempt. stays: '
+'this process comes back to it';
+
+-- Nothing changed in step, progress and state: the step found nothing to do, and the operation waits.
+CREATE FUNCTION rpq_store.step_operation(operation_id bigint, stays boolean) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	before rpq_store.operation;
+	subject rpq_store.operation;
+	outcome jsonb;
+	scopes bigint[];
+BEGIN
+	SELECT * INTO before FROM rpq_store.operation AS o
+	WHERE o.operation_id = step_operation.operation_id FOR NO KEY UPDATE;
+	IF before.status NOT IN ('pending', 'running') THEN
+		RETURN 'ended';
+	END IF;
+	scopes := rpq_store.operation_scopes(before.operation_id);
+	IF before.cancelling THEN
+		PERFORM rpq_store.take_turns(scopes);
+		PERFORM rpq_store.undo_operation(before);
+		PERFORM rpq_store.end_cancelled(before);
+		RETURN 'cancelled';
+	END IF;
+	subject := rpq_store.take_up(before, step_operation.stays);
+	-- kind is one of a fixed list (a CHECK of the table), never a user's text.
+	EXECUTE format('SELECT rpq_store.%I($1)', 'op_' || subject.kind) INTO outcome USING subject;
+	IF outcome IS NULL THEN
+		UPDATE rpq_store.operation AS o
+		SET waiting = (o.step, o.progress, o.state) IS NOT DISTINCT FROM (before.step, before.progress, before.state),
+			tried_mark = rpq_store.turn_mark(scopes)
+		WHERE o.operation_id = before.operation_id
+		RETURNING o.* INTO subject;
+		IF subject.waiting THEN
+			RETURN 'waiting';
+		END IF;
+	END IF;
+	-- they are held; that they are changed as well concerns who is above READ COMMITTED
+	PERFORM rpq_store.take_turns(scopes);
+	IF outcome IS NULL THEN
+		RETURN 'advanced';
+	END IF;
+	UPDATE rpq_store.pool AS p SET status = 'ready'
+	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating') AND subject.kind <> 'rotate';
+	UPDATE rpq_store.operation AS o
+	SET status = 'succeeded', ended_at = greatest(rpq.now(), o.started_at), progress = 1, result = outcome
+	WHERE o.operation_id = subject.operation_id;
+	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
+	RETURN 'succeeded';
+END
+$$;
+COMMENT ON FUNCTION rpq_store.step_operation(bigint, boolean) IS
+'carries an operation on by one step in the present transaction, and raises when that fails: ended (it was no longer '
+'open), cancelled, succeeded, advanced (there is more to do) or waiting (something else has to happen first). The '
+'caller holds the turns';
+
+CREATE FUNCTION rpq_store.run_operation(operation_id bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	outcome text := 'advanced';
+BEGIN
+	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(run_operation.operation_id));
+	WHILE outcome = 'advanced' LOOP
+		outcome := rpq_store.step_operation(run_operation.operation_id, false);
+	END LOOP;
+	RETURN outcome;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
+'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
+'said last';
+
+-- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
+-- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it waits.  So does one that cannot be
+-- undone now: its next step fails again, and is undone then.
+CREATE FUNCTION rpq_store.attempt_operation(operation_id bigint, stays boolean) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	subject rpq_store.operation;
+	said text;
+	why text;
+	code text;
+BEGIN
+	BEGIN
+		IF attempt_operation.stays THEN
+			RETURN rpq_store.step_operation(attempt_operation.operation_id, true);
+		END IF;
+		RETURN rpq_store.run_operation(attempt_operation.operation_id);
+	EXCEPTION WHEN OTHERS THEN
+		GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, why = PG_EXCEPTION_DETAIL, code = RETURNED_SQLSTATE;
+	END;
+	SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = attempt_operation.operation_id;
+	IF code NOT IN ('40001', '40P01', '55P03') THEN
+		BEGIN
+			PERFORM rpq_store.take_turns(rpq_store.operation_scopes(subject.operation_id));
+			PERFORM rpq_store.undo_operation(subject);
+			PERFORM rpq_store.end_failed(subject, code, concat_ws(': ', said, nullif(why, '')));
+			RETURN 'failed';
+		EXCEPTION WHEN OTHERS THEN
+			GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, code = RETURNED_SQLSTATE;
+			RAISE WARNING USING ERRCODE = code, MESSAGE = format('operation %s cannot be undone now: %s',
+				subject.operation_id, said);
+		END;
+	END IF;
+	UPDATE rpq_store.operation AS o
+	SET waiting = true, tried_at = clock_timestamp(),
+		tried_mark = rpq_store.turn_mark(rpq_store.operation_scopes(o.operation_id))
+	WHERE o.operation_id = subject.operation_id;
+	RETURN 'waiting';
+END
+$$;
+COMMENT ON FUNCTION rpq_store.attempt_operation(bigint, boolean) IS
+'carries an operation on, by one step for who stays, else as far as it goes. A failure is written to it and not '
+'raised; what step_operation said, or failed. The caller holds the turns';
+
+CREATE FUNCTION rpq_store.run_pending_operations() RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'run_operations'
+AS $$
+DECLARE
+	due bigint;
+BEGIN
+	-- a turn that somebody else holds is not waited for: the next round comes to it again
+	FOR due IN SELECT d FROM rpq_store.due_operations() AS d LOOP
+		IF rpq_store.try_turns(rpq_store.operation_scopes(due))
+			AND rpq_store.attempt_operation(due, true) NOT IN ('waiting', 'ended') THEN
+			RETURN 1;
+		END IF;
+	END LOOP;
+	RETURN 0;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.run_pending_operations() IS
+'for the worker: carries one operation on by one step, the first that is due, whose turns are free and that does not '
+'wait; a failure is its own. Returns the number of steps, 1 or 0';
+
+CREATE FUNCTION rpq.run_operations() RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'run_operations'
+AS $$
+DECLARE
+	mine bigint[];
+	scopes bigint[];
+	one bigint;
+	carried int := 0;
+BEGIN
+	PERFORM rpq_store.authorize('run_operations');
+	SELECT array_agg(o.operation_id ORDER BY o.operation_id) INTO mine
+	FROM rpq_store.operation AS o
+	WHERE o.status IN ('pending', 'running') AND o.kind <> 'rotate'
+	  AND o.pool_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])
+	  AND rpq_store.may_take_up(o);
+	IF mine IS NULL THEN
+		RETURN 0;
+	END IF;
+	SELECT array_agg(DISTINCT s) INTO scopes
+	FROM unnest(mine) AS m, unnest(rpq_store.operation_scopes(m)) AS s;
+	PERFORM rpq_store.take_turns(scopes);
+	FOREACH one IN ARRAY mine LOOP
+		IF rpq_store.attempt_operation(one, false) NOT IN ('waiting', 'ended') THEN
+			carried := carried + 1;
+		END IF;
+	END LOOP;
+	RETURN carried;
+END
+$$;
+COMMENT ON FUNCTION rpq.run_operations() IS
+'carries the open operations on the pools that the caller administers out, as far as they go, as the worker does by '
+'itself; returns how many got further. One that fails is counted, its error stands in rpq.operations; one that another '
+'process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. Platform, organisation and pool '
+'administrators, each for its pools';
 -- worker: what SQL sees of the worker, and how it reaches it.  No table is read or written here: all of it is in
 -- shared memory, and there is nothing of it when the library is not preloaded.
 
@@ -5255,13 +5481,15 @@ AS $$
 	LEFT JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
 	WHERE o.status IS NULL OR o.status NOT IN ('pending', 'running')
 	UNION ALL
-	-- a backend's start goes with its pid: the number alone may be another's by now
+	-- a backend's start goes with its pid: the number alone may be another's by now.  Where no worker is, nobody has to
+	-- come
 	SELECT 'operation', format('operation %s', o.operation_id), 'an owner, or a lease that runs',
 		format('running, lease until %s', coalesce(o.lease_until::text, 'never'))
 	FROM rpq_store.operation AS o
 	WHERE o.status = 'running' AND coalesce(o.lease_until, '-infinity') < clock_timestamp()
 	  AND NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a
 					  WHERE a.pid = o.owner_pid AND a.backend_start = o.owner_started)
+	  AND EXISTS (SELECT FROM rpq_store.worker_status() AS w WHERE w.state = 'running')
 	UNION ALL
 	SELECT 'operation', format('pool %s', p.name), 'an open operation', format('none, and the pool is %s', p.status)
 	FROM rpq_store.pool AS p
@@ -5270,8 +5498,8 @@ AS $$
 					  WHERE o.pool_id = p.pool_id AND o.status IN ('pending', 'running'))
 $$;
 COMMENT ON FUNCTION rpq_store.check_operations() IS
-'part of check_integrity: no operation is open without owner past its lease, none that ended holds a pool, and no pool '
-'waits for one that is not there';
+'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '
+'pool, and no pool waits for one that is not there';
 
 CREATE FUNCTION rpq_store.check_recorded()
 RETURNS TABLE (invariant text, object text, expected text, found text)
