@@ -21,7 +21,7 @@ sub rpq_node
 	$node->init(allows_streaming => $arg{has_streaming});
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = '$preload'") if $preload;
 	$node->append_conf('postgresql.conf', "rpq.databases = '" . ($arg{databases} // '') . "'") if $preload;
-	$node->append_conf('postgresql.conf', "max_worker_processes = 20\nmax_connections = 100\nlog_statement = none");
+	$node->append_conf('postgresql.conf', "max_worker_processes = 20\nmax_connections = 100\nlog_statement = none\njit = off");
 	$node->append_conf('postgresql.conf', $arg{conf}) if defined $arg{conf};
 	$node->start if $arg{start} // 1;
 	return $node;

@@ -113,6 +113,40 @@ BEGIN
 	RETURN answer;
 END $$;
 
+-- Runs a command whose outcome is one of the states (ok or SQLSTATEs, blanks between); checks that nothing is stored if it
+-- fails and the whole if it succeeds, and undoes it.
+CREATE FUNCTION t.judge(command text, states text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	before text;
+	state text;
+	said text;
+	found text;
+BEGIN
+	BEGIN
+		before := t.stored();
+		BEGIN
+			EXECUTE command;
+			state := 'ok';
+		EXCEPTION WHEN OTHERS THEN
+			state := SQLSTATE;
+			said := SQLERRM;
+		END;
+		IF state <> 'ok' AND t.stored() <> before THEN
+			found := 'something is stored after ' || state;
+		ELSIF state = 'ok' AND state = ANY (string_to_array(states, ' ')) THEN
+			PERFORM set_config('rpq.account', '', true);
+			SELECT string_agg(i::text, '; ') INTO found FROM rpq.check_integrity() i;
+		END IF;
+		RAISE EXCEPTION USING ERRCODE = 'XT000', MESSAGE = 'undo';
+	EXCEPTION WHEN SQLSTATE 'XT000' THEN
+		NULL;
+	END;
+	IF state <> ALL (string_to_array(states, ' ')) THEN
+		RETURN format('%s %s (allowed: %s)', state, left(said, 200), states);
+	END IF;
+	RETURN coalesce(found, 'right');
+END $$;
+
 CREATE FUNCTION t.whole() RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN NEXT is_empty('SELECT * FROM rpq.check_integrity()', 'check_integrity() is empty');

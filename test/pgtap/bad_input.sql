@@ -171,38 +171,6 @@ SELECT c.n, c.args[j][1] || ' => ' || b.value,
 			WHEN c.function = 'delete_account' AND b.states ~ 'ok' THEN ' RQ006' ELSE '' END
 FROM t.call c, generate_subscripts(c.args, 1) j, LATERAL regexp_split_to_table(c.args[j][3], ' ') kind JOIN t.bad b USING (kind);
 
--- Runs one, checks what is stored if it fails and the whole if it succeeds, and undoes it.
-CREATE FUNCTION t.judge(command text, states text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	before text;
-	state text;
-	said text;
-	found text;
-BEGIN
-	BEGIN
-		before := t.stored();
-		BEGIN
-			EXECUTE command;
-			state := 'ok';
-		EXCEPTION WHEN OTHERS THEN
-			state := SQLSTATE;
-			said := SQLERRM;
-		END;
-		IF state <> 'ok' AND t.stored() <> before THEN
-			found := 'something is stored after ' || state;
-		ELSIF state = 'ok' AND state = ANY (string_to_array(states, ' ')) THEN
-			SELECT string_agg(i::text, '; ') INTO found FROM rpq.check_integrity() i;
-		END IF;
-		RAISE EXCEPTION USING ERRCODE = 'XT000', MESSAGE = 'undo';
-	EXCEPTION WHEN SQLSTATE 'XT000' THEN
-		NULL;
-	END;
-	IF state <> ALL (string_to_array(states, ' ')) THEN
-		RETURN format('%s %s (allowed: %s)', state, left(said, 200), states);
-	END IF;
-	RETURN coalesce(found, 'right');
-END $$;
-
 SELECT is(t.judge(command, states), 'right', format('%s: %s', function, left(description, 80)))
 FROM t.made JOIN t.call USING (n) ORDER BY n, description = 'good' DESC, description;
 
