@@ -155,7 +155,7 @@ placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot,
 
 	for (int i = 0; i < nspots; i++)
 	{
-		int64		fitting = room_count(placer->spots[i].room, need, need->replicas);
+		int64		fitting = need->replicas == 1 ? 1 : room_count(placer->spots[i].room, need, need->replicas);
 
 		if (fitting >= need->replicas)
 		{

@@ -158,6 +158,9 @@ need_fits_node(const World *world, const Need *need, const PoolNode *node)
 /*
  * Where a pool would place one replica: for each type that usable names (by its place in the pool's types) and that
  * has a node for it, that node; the type whose node the policy prefers comes first.  spots has room for all types.
+ *
+ * A single replica goes to the first of them, so then only that one is sought: in each type among the nodes that are
+ * preferred to the best so far.
  */
 int
 place_candidates(Placer *placer, int pool, const bool *usable, const Need *need, Spot *spots)
@@ -166,6 +169,7 @@ place_candidates(Placer *placer, int pool, const bool *usable, const Need *need,
 
 	for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
 	{
+		bool		one = need->replicas == 1 && nspots > 0;
 		Room	   *room;
 		int			slot;
 		int			i;
@@ -173,14 +177,14 @@ place_candidates(Placer *placer, int pool, const bool *usable, const Need *need,
 		if (!usable[t])
 			continue;
 		room = room_get(placer, pool, t);
-		slot = room_first(room, need);
-		if (slot < 0)
+		slot = one ? room_first_before(room, need, spots[0]) : room_first(room, need);
+		if (slot == NO_SLOT)
 			continue;
-		for (i = nspots; i > 0 && slot_before(room, slot, spots[i - 1].room, spots[i - 1].slot); i--)
+		for (i = one ? 0 : nspots; i > 0 && slot_before(room, slot, spots[i - 1].room, spots[i - 1].slot); i--)
 			spots[i] = spots[i - 1];
 		spots[i].room = room;
 		spots[i].slot = slot;
-		nspots++;
+		nspots = one ? 1 : nspots + 1;
 	}
 	return nspots;
 }

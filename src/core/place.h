@@ -118,6 +118,7 @@ typedef struct Placer
 /* room.c */
 extern Room *room_get(Placer *placer, int pool, int type_slot);
 extern int	room_first(const Room *room, const Need *need);
+extern int	room_first_before(const Room *room, const Need *need, Spot spot);
 extern int64 room_count(const Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
 extern void room_push(Room *room, int node);
@@ -137,6 +138,17 @@ static inline int64 *
 slot_state(const Room *room, Slot *slot)
 {
 	return slot->most + room->ndims;
+}
+
+/* Whether a slot comes before another of the same policy: by the key, then by its first node. */
+static inline bool
+slot_precedes(const Slot *a, const Slot *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	if (a->second_key != b->second_key)
+		return a->second_key < b->second_key;
+	return a->first < b->first;
 }
 
 /* tree.c */

@@ -280,6 +280,43 @@ room_first(const Room *room, const Need *need)
 	return need->impossible ? NO_SLOT : tree_first(room, room->root, need);
 }
 
+/*
+ * The same among the slots that come before another, of this room or of another of its pool.
+ */
+static int
+tree_first_before(const Room *room, int tree, const Need *need, const Slot *bound)
+{
+	int			found;
+
+	while (tree != NO_SLOT)
+	{
+		Slot	   *t = room_slot(room, tree);
+
+		if (!satisfies(t->most, need))
+			break;
+		if (!slot_precedes(t, bound))
+		{
+			tree = t->left;
+			continue;
+		}
+		found = tree_first_before(room, t->left, need, bound);
+		if (found != NO_SLOT)
+			return found;
+		if (satisfies(slot_state(room, t), need))
+			return tree;
+		tree = t->right;
+	}
+	return NO_SLOT;
+}
+
+int
+room_first_before(const Room *room, const Need *need, Spot spot)
+{
+	if (room->policy != spot.room->policy)
+		return room->policy == POLICY_BINPACK ? room_first(room, need) : NO_SLOT;
+	return need->impossible ? NO_SLOT : tree_first_before(room, room->root, need, room_slot(spot.room, spot.slot));
+}
+
 static int64
 tree_count(const Room *room, int tree, const Need *need, int64 limit)
 {
@@ -315,10 +352,15 @@ room_count(const Room *room, const Need *need, int64 limit)
 	World	   *world = room->placer->world;
 	int64		total = 0;
 
-	if (room_first(room, need) == NO_SLOT)
+	if (need->impossible)
 		return 0;
-	if (limit <= 1)
-		return limit;
+	if (limit <= 1 || need->part > 0)
+	{
+		if (room_first(room, need) == NO_SLOT)
+			return 0;
+		if (limit <= 1)
+			return limit;
+	}
 	if (need->part == 0)
 		return Min(limit, tree_count(room, room->root, need, limit));
 	/* several parts share a device: what a node takes is not in its slot's state */

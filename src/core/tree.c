@@ -13,16 +13,6 @@
 
 #include "core/place.h"
 
-static inline bool
-comes_before(const Slot *a, const Slot *b)
-{
-	if (a->key != b->key)
-		return a->key < b->key;
-	if (a->second_key != b->second_key)
-		return a->second_key < b->second_key;
-	return a->first < b->first;
-}
-
 /*
  * The one order of nodes: by the policy's key, then by name.  The rooms may be two of one pool; should their policies
  * differ, those of binpack come first.
@@ -32,7 +22,7 @@ slot_before(const Room *a, int slot_a, const Room *b, int slot_b)
 {
 	if (a->policy != b->policy)
 		return a->policy == POLICY_BINPACK;
-	return comes_before(room_slot(a, slot_a), room_slot(b, slot_b));
+	return slot_precedes(room_slot(a, slot_a), room_slot(b, slot_b));
 }
 
 static inline void
@@ -75,7 +65,7 @@ tree_split(Room *room, int tree, const Slot *slot, int *before, int *after)
 		return;
 	}
 	t = room_slot(room, tree);
-	if (comes_before(t, slot))
+	if (slot_precedes(t, slot))
 	{
 		tree_split(room, t->right, slot, &t->right, after);
 		*before = tree;
@@ -128,7 +118,7 @@ tree_insert(Room *room, int slot)
 		Slot	   *t = room_slot(room, *link);
 
 		raise_most(room, t, state);
-		link = comes_before(s, t) ? &t->left : &t->right;
+		link = slot_precedes(s, t) ? &t->left : &t->right;
 	}
 	tree_split(room, *link, s, &s->left, &s->right);
 	*link = slot;
@@ -147,7 +137,7 @@ remove_below(Room *room, int *link, int slot, const Slot *s, const int64 *state)
 		return;
 	}
 	t = room_slot(room, *link);
-	remove_below(room, comes_before(s, t) ? &t->left : &t->right, slot, s, state);
+	remove_below(room, slot_precedes(s, t) ? &t->left : &t->right, slot, s, state);
 	if (has_most(room, t, state))
 		renew_most(room, t);
 }
@@ -172,7 +162,7 @@ tree_neighbour(const Room *room, int slot, bool after)
 	while (tree != NO_SLOT)
 	{
 		const Slot *t = room_slot(room, tree);
-		bool		beyond = tree != slot && (after ? comes_before(s, t) : comes_before(t, s));
+		bool		beyond = tree != slot && (after ? slot_precedes(s, t) : slot_precedes(t, s));
 
 		if (beyond)
 			found = tree;
