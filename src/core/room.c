@@ -403,40 +403,75 @@ count_why(Room *room, const PoolNode *node)
 	room->why_counts[i]++;
 }
 
+static bool
+nodes_alike(const World *world, const PoolNode *a, const PoolNode *b)
+{
+	return a->ndevices == b->ndevices &&
+		memcmp(a->free, b->free, sizeof(int64) * world->nkeys) == 0 &&
+		memcmp(a->device_free, b->device_free, sizeof(int64) * a->ndevices) == 0;
+}
+
+static void
+leave_out(Room *room, const PoolNode *node)
+{
+	for (int k = 0; k < room->placer->world->nkeys; k++)
+		room->unavailable[k] += Max(node->free[k], 0);
+	count_why(room, node);
+}
+
 /*
  * From the last node to the first: each becomes the root of its slot's heap at once.  Nodes that follow each other are
- * often alike, so the slot of the one before is looked at first.
+ * often alike: while they are, there is no need to look for their slot.
  */
 static void
 fill_slots(Room *room)
 {
 	World	   *world = room->placer->world;
 	Size		size = sizeof(int64) * (room->ndims + 1);
+	const PoolNode *like = NULL;	/* the node before, when it was in the slot of the one before that */
 	Slot	   *s = NULL;
 
 	for (int i = room->nnodes - 1; i >= 0; i--)
 	{
 		int			n = room->nodes[i];
 		const PoolNode *node = &world->nodes[n];
-		int64	   *sum = node->takes_work ? room->sum : room->unavailable;
 		HeapLink   *link = &room->placer->heap[n];
 
 		CHECK_FOR_INTERRUPTS();
-		for (int k = 0; k < world->nkeys; k++)
-			sum[k] += Max(node->free[k], 0);
 		if (!node->takes_work)
 		{
-			count_why(room, node);
+			leave_out(room, node);
 			continue;
 		}
-		node_state(world, node, room->state);
-		if (s == NULL || memcmp(slot_state(room, s), room->state, size) != 0)
-			s = room_slot(room, slot_get(room, n));
+		if (like == NULL || !nodes_alike(world, node, like))
+		{
+			node_state(world, node, room->state);
+			like = s != NULL && memcmp(slot_state(room, s), room->state, size) == 0 ? node : NULL;
+			if (like == NULL)
+				s = room_slot(room, slot_get(room, n));
+		}
 		link->left = s->first;
 		link->right = NO_NODE;
 		link->rank = 1;
 		s->first = n;
 		s->count++;
+	}
+}
+
+/* What is free on all nodes that take new work. */
+static void
+sum_slots(Room *room)
+{
+	int			nkeys = room->placer->world->nkeys;
+
+	for (int i = 0; i < room->nslots; i++)
+	{
+		Slot	   *s = room_slot(room, i);
+		const int64 *state = slot_state(room, s);
+
+		room->sum[RPQ_KEY_GPU] += s->count * Max(state[room->ndims], 0);
+		for (int k = 1; k < nkeys; k++)
+			room->sum[k] += s->count * Max(state[KEY_DIM(k)], 0);
 	}
 }
 
@@ -454,6 +489,7 @@ room_build(Room *room)
 	room->sum = palloc0(sizeof(int64) * nkeys);
 	room->unavailable = palloc0(sizeof(int64) * nkeys);
 	fill_slots(room);
+	sum_slots(room);
 	tree_build(room);
 	room->built = true;
 }
