@@ -257,7 +257,7 @@ candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **
 
 /*
  * Admits a workload for which candidate_fits() has just found a spot: counts the nodes and the limits down and says
- * what was taken.
+ * what was taken.  The numbers of the devices lie behind the pods, in the same piece of memory.
  */
 void
 candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission *admission)
@@ -267,15 +267,15 @@ candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission
 	Lane	   *lane = candidate->lane;
 	int			pool = spot.room->pool;
 	int			type = spot.room->type;
-	int			each = need->part > 0 ? 1 : need->whole;
-	int		   *devices = each > 0 ? palloc(sizeof(int) * each * (Size) need->replicas) : NULL;
+	Size		replicas = need->replicas;
+	Size		each = need->part > 0 ? 1 : need->whole;
 
 	admission->lane = lane;
 	admission->pool = pool;
 	admission->type = type;
 	admission->npods = need->replicas;
-	admission->pods = palloc(sizeof(PodPlace) * need->replicas);
-	place_take(spot, need, admission->pods, devices);
+	admission->pods = palloc((sizeof(PodPlace) + sizeof(int) * each) * replicas);
+	place_take(spot, need, admission->pods, (int *) (admission->pods + replicas));
 	for (int i = 0; i < lane->nlimits; i++)
 		if (limit_binds(lane->limits[i], pool, RPQ_WHOLE_POOL) || limit_binds(lane->limits[i], pool, type))
 			limit_charge(world, lane->limits[i], candidate->total);

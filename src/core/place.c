@@ -20,6 +20,7 @@ deal_nodes(Placer *placer)
 	int		   *room_of;		/* [npools][ntypes] */
 	int		   *counts;
 	int		   *next;
+	int		  **ends;			/* of each room's nodes so far */
 
 	room_of = palloc(sizeof(int) * ((Size) world->npools * world->ntypes + 1));
 	memset(room_of, 0xFF, sizeof(int) * ((Size) world->npools * world->ntypes + 1));
@@ -43,17 +44,18 @@ deal_nodes(Placer *placer)
 		if (next[n] >= 0)
 			counts[next[n]]++;
 	}
+	ends = palloc(sizeof(int *) * (placer->nrooms + 1));
 	for (int r = 0; r < placer->nrooms; r++)
-		placer->rooms[r].nodes = palloc(sizeof(int) * (counts[r] + 1));
+	{
+		placer->rooms[r].nnodes = counts[r];
+		placer->rooms[r].nodes = ends[r] = palloc(sizeof(int) * (counts[r] + 1));
+	}
 	for (int n = 0; n < world->nnodes; n++)
 		if (next[n] >= 0)
-		{
-			Room	   *room = &placer->rooms[next[n]];
-
-			room->nodes[room->nnodes++] = n;
-		}
+			*ends[next[n]]++ = n;
 	pfree(counts);
 	pfree(next);
+	pfree(ends);
 	pfree(room_of);
 }
 

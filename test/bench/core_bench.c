@@ -18,7 +18,7 @@
 
 #include "worlds.h"
 
-#define MOST_TURNS	31
+#define MOST_TURNS	101
 #define LARGEST		10000
 
 static const int sizes[] = {100, 1000, LARGEST};
