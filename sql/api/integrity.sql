@@ -196,13 +196,23 @@ CREATE OR REPLACE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
-	-- an attempt that was admitted once and released once, of the same amount, is closed and needs no further look
-	WITH open AS (
-		SELECT e.workload_id, e.attempt, count(*) FILTER (WHERE e.kind = 'admit') AS admits,
+	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each other
+	-- are one stay, named by its first
+	WITH stay AS MATERIALIZED (
+		SELECT m.workload_id, m.attempt + 1 AS attempt,
+			min(m.attempt) OVER (PARTITION BY m.workload_id, m.island) AS first
+		FROM (SELECT e.workload_id, e.attempt,
+				e.attempt - row_number() OVER (PARTITION BY e.workload_id ORDER BY e.attempt) AS island
+			  FROM rpq_store.entry AS e WHERE e.kind = 'move') AS m),
+	-- one that was admitted once and released once, of the same amount, is closed and needs no further look
+	open AS (
+		SELECT e.workload_id, coalesce(s.first, e.attempt) AS attempt,
+			count(*) FILTER (WHERE e.kind = 'admit') AS admits,
 			count(*) FILTER (WHERE e.kind = 'release') AS releases, rpq.sum(e.resources) AS held
 		FROM rpq_store.entry AS e
+		LEFT JOIN stay AS s ON s.workload_id = e.workload_id AND s.attempt = e.attempt
 		WHERE e.resources IS NOT NULL AND e.kind <> 'carry'
-		GROUP BY e.workload_id, e.attempt
+		GROUP BY e.workload_id, coalesce(s.first, e.attempt)
 		HAVING NOT (count(*) = 2 AND count(*) FILTER (WHERE e.kind = 'admit') = 1
 			AND count(*) FILTER (WHERE e.kind = 'release') = 1
 			AND rpq.sum(e.resources) OPERATOR(rpq.<@) ''
@@ -213,15 +223,18 @@ AS $$
 			 ELSE format('one admit of %s', w.resources OPERATOR(rpq.*) w.replicas::numeric) END,
 		format('%s admits, %s releases: %s', coalesce(o.admits, 0), coalesce(o.releases, 0), coalesce(o.held, ''))
 	FROM open AS o
-	FULL JOIN (SELECT w.* FROM rpq_store.workload AS w WHERE w.status IN ('starting', 'running')) AS w
+	FULL JOIN (SELECT w.workload_id, coalesce(s.first, w.attempt) AS attempt, w.resources, w.replicas
+			   FROM rpq_store.workload AS w
+			   LEFT JOIN stay AS s ON s.workload_id = w.workload_id AND s.attempt = w.attempt
+			   WHERE w.status IN ('starting', 'running')) AS w
 		ON w.workload_id = o.workload_id AND w.attempt = o.attempt
 	WHERE o.workload_id IS NULL OR w.workload_id IS NULL OR o.admits <> 1 OR o.releases <> 0
 	   OR NOT (o.held OPERATOR(rpq.-) (w.resources OPERATOR(rpq.*) w.replicas::numeric)) OPERATOR(rpq.<@) ''
 	   OR NOT ((w.resources OPERATOR(rpq.*) w.replicas::numeric) OPERATOR(rpq.-) o.held) OPERATOR(rpq.<@) ''
 $$;
 COMMENT ON FUNCTION rpq_store.check_ledger() IS
-'part of check_integrity: each attempt is admitted once and released at most once; what remains are the workloads '
-'that hold nodes, each with what it holds';
+'part of check_integrity: each stay (an attempt, with those that moves made of it) is admitted once and released at '
+'most once; what remains are the workloads that hold nodes, each with what it holds';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_lanes()
 RETURNS TABLE (invariant text, object text, expected text, found text)

@@ -92,6 +92,22 @@ CREATE INDEX pod_migration_workload ON rpq_store.pod_migration (workload_id);
 CREATE INDEX pod_migration_open ON rpq_store.pod_migration (pod_id)
 	WHERE status IN ('planned', 'reserved', 'evicting');
 
+-- How far the moves of an operation are, and what one step of them did.
+CREATE TYPE rpq_store.moves_progress AS (
+	"left" int,
+	done int,
+	skipped int,
+	failed int,
+	blocked text
+);
+COMMENT ON TYPE rpq_store.moves_progress IS 'how far the pod moves of an operation are';
+COMMENT ON COLUMN rpq_store.moves_progress."left" IS 'moves that have not ended';
+COMMENT ON COLUMN rpq_store.moves_progress.done IS 'moves done';
+COMMENT ON COLUMN rpq_store.moves_progress.skipped IS 'moves skipped';
+COMMENT ON COLUMN rpq_store.moves_progress.failed IS 'moves failed';
+COMMENT ON COLUMN rpq_store.moves_progress.blocked IS
+'why the operation must be undone: target_short or timeout; NULL: it can go on';
+
 COMMENT ON TABLE rpq_store.operation IS 'an administrative change that runs asynchronously';
 COMMENT ON COLUMN rpq_store.operation.operation_id IS 'id';
 COMMENT ON COLUMN rpq_store.operation.tenant_id IS 'tenant of the pool';

@@ -1123,6 +1123,22 @@ CREATE INDEX pod_migration_workload ON rpq_store.pod_migration (workload_id);
 CREATE INDEX pod_migration_open ON rpq_store.pod_migration (pod_id)
 	WHERE status IN ('planned', 'reserved', 'evicting');
 
+-- How far the moves of an operation are, and what one step of them did.
+CREATE TYPE rpq_store.moves_progress AS (
+	"left" int,
+	done int,
+	skipped int,
+	failed int,
+	blocked text
+);
+COMMENT ON TYPE rpq_store.moves_progress IS 'how far the pod moves of an operation are';
+COMMENT ON COLUMN rpq_store.moves_progress."left" IS 'moves that have not ended';
+COMMENT ON COLUMN rpq_store.moves_progress.done IS 'moves done';
+COMMENT ON COLUMN rpq_store.moves_progress.skipped IS 'moves skipped';
+COMMENT ON COLUMN rpq_store.moves_progress.failed IS 'moves failed';
+COMMENT ON COLUMN rpq_store.moves_progress.blocked IS
+'why the operation must be undone: target_short or timeout; NULL: it can go on';
+
 COMMENT ON TABLE rpq_store.operation IS 'an administrative change that runs asynchronously';
 COMMENT ON COLUMN rpq_store.operation.operation_id IS 'id';
 COMMENT ON COLUMN rpq_store.operation.tenant_id IS 'tenant of the pool';
@@ -4991,6 +5007,551 @@ COMMENT ON FUNCTION rpq.run_operations() IS
 'itself; returns how many got further. One that fails is counted, its error stands in rpq.operations; one that another '
 'process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. Platform, organisation and pool '
 'administrators, each for its pools';
+-- The move itself: pods that have their room on another node leave the one they are on.
+--
+-- Writes workload (FOR UPDATE SKIP LOCKED), entry (kind move), pod, node_load, hold, pod_migration, and pod_report of
+-- new pods.  The caller holds the turn of the pool and has folded, so pod and node_load say the same.
+
+-- Both are as the fold left them, so the sums are made anew from the pods.
+CREATE FUNCTION rpq_store.reload_nodes(nodes bigint[]) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH standing AS MATERIALIZED (
+		SELECT p.node_id, p.devices, w.resources,
+			round((w.resources OPERATOR(rpq.->) 'gpu') * 21000 / greatest(cardinality(p.devices), 1))::bigint AS each
+		FROM rpq_store.pod AS p
+		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
+		WHERE p.node_id = ANY ($1)),
+	load AS (
+		SELECT s.node_id, rpq.sum(s.resources) AS used, count(*)::int AS pods FROM standing AS s GROUP BY s.node_id),
+	taken AS (
+		SELECT s.node_id, d.device, sum(s.each)::bigint AS parts
+		FROM standing AS s CROSS JOIN LATERAL unnest(s.devices) AS d (device) GROUP BY s.node_id, d.device),
+	device AS (
+		SELECT l.node_id, array_agg(coalesce(t.parts, 0) ORDER BY g.device) AS parts
+		FROM rpq_store.node_load AS l
+		CROSS JOIN LATERAL generate_series(0, cardinality(l.parts) - 1) AS g (device)
+		LEFT JOIN taken AS t ON t.node_id = l.node_id AND t.device = g.device
+		WHERE l.node_id = ANY ($1) GROUP BY l.node_id)
+	UPDATE rpq_store.node_load AS l
+	SET used = coalesce(b.used, ''), pods = coalesce(b.pods, 0), parts = coalesce(d.parts, '{}')
+	FROM unnest($1) AS n (node_id)
+	LEFT JOIN load AS b ON b.node_id = n.node_id
+	LEFT JOIN device AS d ON d.node_id = n.node_id
+	WHERE l.node_id = n.node_id
+$$;
+COMMENT ON FUNCTION rpq_store.reload_nodes(bigint[]) IS
+'makes node_load of these nodes anew from their pods; the caller holds the turns and has folded';
+
+-- A row that its client keeps locked is left for the next step; so is one whose attempt ended without the fold having
+-- seen it.
+CREATE FUNCTION rpq_store.lock_moves(moves bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	asked bigint[];
+	locked bigint[];
+BEGIN
+	SELECT array_agg(DISTINCT m.workload_id) INTO asked
+	FROM rpq_store.pod_migration AS m WHERE m.pod_migration_id = ANY (lock_moves.moves);
+	SELECT array_agg(l.workload_id) INTO locked
+	FROM (SELECT w.workload_id FROM rpq_store.workload AS w
+		  WHERE w.workload_id = ANY (asked) AND w.status IN ('starting', 'running')
+		  ORDER BY w.workload_id FOR UPDATE SKIP LOCKED) AS l;
+	RETURN ARRAY(
+		SELECT m.pod_migration_id
+		FROM rpq_store.pod_migration AS m
+		JOIN rpq_store.pod AS p ON p.pod_id = m.pod_id
+		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+		WHERE m.pod_migration_id = ANY (lock_moves.moves) AND w.workload_id = ANY (locked)
+		ORDER BY m.pod_migration_id);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.lock_moves(bigint[]) IS
+'locks the workloads of moves and returns the moves that can be made: their workload is placed, and no client keeps it '
+'locked';
+
+-- The new pods, and the attempt that the whole gang goes on with: each move of one of its replicas adds one.
+CREATE FUNCTION rpq_store.replace_pods(moves bigint[]) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH gang AS MATERIALIZED (
+		SELECT w.workload_id, w.attempt, w.attempt + count(*)::int AS next
+		FROM rpq_store.pod_migration AS m
+		JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
+		WHERE m.pod_migration_id = ANY ($1) GROUP BY w.workload_id),
+	left_behind AS (
+		DELETE FROM rpq_store.pod AS p USING rpq_store.pod_migration AS m
+		WHERE m.pod_migration_id = ANY ($1) AND p.pod_id = m.pod_id),
+	stayed AS (
+		UPDATE rpq_store.pod AS p SET attempt = g.next FROM gang AS g
+		WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt
+		  AND NOT EXISTS (SELECT FROM rpq_store.pod_migration AS m
+						  WHERE m.pod_migration_id = ANY ($1) AND m.pod_id = p.pod_id)),
+	came AS (
+		INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
+		SELECT m.workload_id, g.next, m.replica, h.node_id, h.devices
+		FROM rpq_store.pod_migration AS m
+		JOIN gang AS g ON g.workload_id = m.workload_id
+		JOIN rpq_store.hold AS h ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
+		WHERE m.pod_migration_id = ANY ($1)
+		RETURNING *)
+	-- a replica that has succeeded is not started again
+	INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, outcome, detail, devices, at)
+	SELECT c.pod_id, c.node_id, c.workload_id, c.attempt, r.state, r.outcome, r.detail, c.devices, r.at
+	FROM came AS c
+	JOIN rpq_store.pod_migration AS m
+		ON m.pod_migration_id = ANY ($1) AND m.workload_id = c.workload_id AND m.replica = c.replica
+	JOIN rpq_store.pod_report AS r ON r.pod_id = m.pod_id
+	WHERE r.state = 'finished' AND r.outcome = 'succeeded'
+$$;
+COMMENT ON FUNCTION rpq_store.replace_pods(bigint[]) IS
+'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the same '
+'new attempt';
+
+-- With an executor on the target the gang is starting until that has reported the pod; without, nobody would ever say so,
+-- and it stays what it was.
+CREATE FUNCTION rpq_store.move_workloads(moves bigint[], at timestamptz) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH step AS MATERIALIZED (
+		SELECT m.workload_id, m.replica, m.from_node, m.to_node, m.operation_id, s.node_id IS NOT NULL AS attended,
+			row_number() OVER (PARTITION BY m.workload_id ORDER BY m.pod_migration_id)::int AS place
+		FROM rpq_store.pod_migration AS m
+		LEFT JOIN rpq_store.node_seen AS s
+			ON s.node_id = m.to_node_id AND s.at > $2 - current_setting('rpq.node_timeout')::interval
+		WHERE m.pod_migration_id = ANY ($1)),
+	gang AS MATERIALIZED (
+		SELECT w.workload_id, w.attempt,
+			CASE WHEN bool_or(s.attended) THEN 'starting' ELSE w.status END AS status, count(*)::int AS moves,
+			(SELECT array_agg(coalesce(t.to_node, o.name) ORDER BY o.place)
+			 FROM unnest(w.nodes) WITH ORDINALITY AS o (name, place)
+			 LEFT JOIN step AS t ON t.workload_id = w.workload_id AND t.replica = o.place - 1) AS nodes
+		FROM step AS s JOIN rpq_store.workload AS w ON w.workload_id = s.workload_id
+		GROUP BY w.workload_id),
+	told AS (
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
+			kind, status, actor, cause, detail)
+		SELECT w.scope_id, greatest($2, w.started_at), w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id,
+			w.type_id, g.attempt + s.place - 1, 'move', g.status, 'system', 'evicted',
+			format('replica %s from node "%s" to node "%s", operation %s', s.replica, s.from_node, s.to_node,
+				s.operation_id)
+		FROM step AS s
+		JOIN gang AS g ON g.workload_id = s.workload_id
+		JOIN rpq_store.workload AS w ON w.workload_id = s.workload_id
+		ORDER BY s.workload_id, s.place)
+	UPDATE rpq_store.workload AS w
+	SET attempt = g.attempt + g.moves, status = g.status, nodes = g.nodes,
+		running_at = CASE g.status WHEN 'running' THEN w.running_at END
+	FROM gang AS g WHERE w.workload_id = g.workload_id
+$$;
+COMMENT ON FUNCTION rpq_store.move_workloads(bigint[], timestamptz) IS
+'the workloads of moves: nodes, the attempt that they go on with, and an event for each attempt that a move has ended';
+
+CREATE FUNCTION rpq_store.move_pods(moves bigint[], at timestamptz) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	made bigint[] := rpq_store.lock_moves(move_pods.moves);
+	touched bigint[];
+BEGIN
+	IF cardinality(made) = 0 THEN
+		RETURN 0;
+	END IF;
+	PERFORM rpq_store.replace_pods(made);
+	PERFORM rpq_store.move_workloads(made, move_pods.at);
+	DELETE FROM rpq_store.hold AS h USING rpq_store.pod_migration AS m
+	WHERE m.pod_migration_id = ANY (made) AND h.pod_id = m.pod_id AND h.operation_id = m.operation_id
+	  AND h.purpose = 'move';
+	UPDATE rpq_store.pod_migration AS m
+	SET status = 'done', evicted_at = coalesce(m.evicted_at, move_pods.at), ended_at = move_pods.at
+	WHERE m.pod_migration_id = ANY (made);
+	SELECT array_agg(DISTINCT n.node_id) INTO touched
+	FROM rpq_store.pod_migration AS m CROSS JOIN LATERAL unnest(ARRAY[m.from_node_id, m.to_node_id]) AS n (node_id)
+	WHERE m.pod_migration_id = ANY (made);
+	PERFORM rpq_store.reload_nodes(touched);
+	RETURN cardinality(made);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.move_pods(bigint[], timestamptz) IS
+'makes moves whose room is reserved and whose pod nobody runs; returns how many, those left out being locked by their '
+'clients or ended. Usage does not change. The caller holds the turn and has folded';
+-- Moves of pods between nodes of a pool, reserve first: for every operation that empties nodes.
+--
+-- Writes pod_migration, hold (purpose move), node.draining, operation.state and progress, migration.evicted, and with
+-- each move workload (FOR UPDATE SKIP LOCKED), pod, entry (kind move) and node_load.  The caller holds the turn of the
+-- pool and the operation's row, and has folded.  Usage is not touched: a pod that moves is charged once throughout, and
+-- what a hold keeps is the node's matter alone.
+--
+-- A move ends the attempt: its entry stands for the end of the one that the pods had, and the gang goes on as the next.
+-- The pods that stay keep their ids; the one that moves is a new pod, as at every placement.
+
+CREATE FUNCTION rpq_store.plan_moves(pool_id bigint, nodes bigint[], pods bigint[] DEFAULT NULL,
+	wanted bigint[] DEFAULT NULL)
+RETURNS TABLE (pod_id bigint, workload_id bigint, replica int, attempt int, resources rpq.resources,
+	from_node_id bigint, to_node_id bigint, devices int[])
+LANGUAGE c STABLE SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_plan_moves';
+COMMENT ON FUNCTION rpq_store.plan_moves(bigint, bigint[], bigint[], bigint[]) IS
+'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling policy, '
+'room counted down move by move, holds counted as taken; to_node_id is NULL for a pod without target. With pods, only '
+'those, each to its node of wanted (0: any) while that takes it. Writes nothing';
+
+CREATE FUNCTION rpq_store.move_timeout() RETURNS interval
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT interval '10 minutes' $$;
+COMMENT ON FUNCTION rpq_store.move_timeout() IS
+'how long a drain, resize or move of nodes waits for one pod''s executor, or for a client that keeps its workload''s '
+'row locked';
+
+CREATE FUNCTION rpq_store.describe_pods(pods bigint[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(format('%s: %s%s', s.name, s.what, CASE WHEN s.more > 0 THEN format(' and %s more', s.more) END),
+		'; ' ORDER BY s.name)
+	FROM (SELECT k.name, string_agg(k.what, ', ' ORDER BY k.place) FILTER (WHERE k.place <= 10) AS what,
+			count(*) - 10 AS more
+		  FROM (SELECT n.name, format('workload %s replica %s (%s)', p.workload_id, p.replica, w.resources) AS what,
+					row_number() OVER (PARTITION BY n.name ORDER BY p.workload_id, p.replica) AS place
+				FROM rpq_store.pod AS p
+				JOIN rpq_store.node AS n ON n.node_id = p.node_id
+				JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
+				WHERE p.pod_id = ANY ($1)) AS k
+		  GROUP BY k.name) AS s
+$$;
+COMMENT ON FUNCTION rpq_store.describe_pods(bigint[]) IS
+'pods in words, by node: their workloads with replica and amounts, ten a node';
+
+CREATE FUNCTION rpq_store.refuse_moves(pool_id bigint, nodes bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	stuck bigint[];
+BEGIN
+	SELECT array_agg(m.pod_id) INTO stuck
+	FROM rpq_store.plan_moves(refuse_moves.pool_id, refuse_moves.nodes) AS m WHERE m.to_node_id IS NULL;
+	IF stuck IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006',
+			MESSAGE = format('%s cannot be placed elsewhere in pool "%s"', rpq_store.counted(cardinality(stuck), 'pod'),
+				(SELECT p.name FROM rpq_store.pool AS p WHERE p.pool_id = refuse_moves.pool_id)),
+			DETAIL = rpq_store.describe_pods(stuck),
+			HINT = 'Stop some of this work, or wait until other nodes of the same instance type have room for it.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_moves(bigint, bigint[]) IS
+'refuses (RQ006, naming nodes, workloads and amounts) when a pod on the nodes has no place elsewhere in the pool';
+
+CREATE FUNCTION rpq_store.counted(number bigint, word text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT format('%s %s%s', $1, $2, CASE WHEN $1 <> 1 THEN 's' END) $$;
+COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS 'a number with its noun: 1 pod, 2 pods';
+
+CREATE FUNCTION rpq_store.write_moves(operation_id bigint, pool_id bigint, nodes bigint[], pods bigint[],
+	at timestamptz) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	written int;
+BEGIN
+	INSERT INTO rpq_store.pod_migration (operation_id, pool_id, workload_id, replica, attempt, pod_id, resources,
+		from_node_id, from_node, to_node_id, to_node, devices, planned_at)
+	SELECT write_moves.operation_id, write_moves.pool_id, m.workload_id, m.replica, m.attempt, m.pod_id, m.resources,
+		m.from_node_id, f.name, m.to_node_id, t.name, m.devices, write_moves.at
+	FROM rpq_store.plan_moves(write_moves.pool_id, write_moves.nodes, write_moves.pods,
+		array_fill(0::bigint, ARRAY[coalesce(cardinality(write_moves.pods), 0)])) WITH ORDINALITY AS m (pod_id,
+		workload_id, replica, attempt, resources, from_node_id, to_node_id, devices, place)
+	JOIN rpq_store.node AS f ON f.node_id = m.from_node_id
+	JOIN rpq_store.node AS t ON t.node_id = m.to_node_id
+	ORDER BY m.place;
+	GET DIAGNOSTICS written = ROW_COUNT;
+	RETURN written;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.write_moves(bigint, bigint, bigint[], bigint[], timestamptz) IS
+'plans the moves of pods off the nodes and writes those that have a target to pod_migration; returns how many. pods: '
+'NULL is all that stand there';
+
+CREATE FUNCTION rpq_store.begin_moves(operation_id bigint, pool_id bigint, nodes bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	taken text;
+	written int;
+	standing int;
+BEGIN
+	SELECT string_agg(n.name, ', ' ORDER BY n.name) INTO taken FROM rpq_store.node AS n
+	WHERE n.node_id = ANY (begin_moves.nodes) AND n.draining;
+	IF taken IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = 'another operation is emptying these nodes', DETAIL = taken;
+	END IF;
+	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
+	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
+		rpq.now());
+	IF written < standing THEN
+		PERFORM rpq_store.refuse_moves(begin_moves.pool_id, begin_moves.nodes);
+	END IF;
+	UPDATE rpq_store.operation AS o
+	SET state = o.state || jsonb_build_object('draining', coalesce(o.state->'draining', '[]') || (
+		SELECT coalesce(jsonb_agg(jsonb_build_object('node_id', n.node_id, 'schedulable', n.schedulable)
+			ORDER BY n.name), '[]')
+		FROM rpq_store.node AS n WHERE n.node_id = ANY (begin_moves.nodes)))
+	WHERE o.operation_id = begin_moves.operation_id;
+	UPDATE rpq_store.node AS n SET draining = true WHERE n.node_id = ANY (begin_moves.nodes);
+	RETURN written;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.begin_moves(bigint, bigint, bigint[]) IS
+'begins to empty nodes of a pool for an operation: they take nothing new, and the move of each pod on them is planned; '
+'returns how many. RQ006 when a pod has no place elsewhere, RQ004 when another operation empties one of the nodes. The '
+'caller holds the turn and has folded';
+
+CREATE FUNCTION rpq_store.draining_nodes(operation_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT (d.value->>'node_id')::bigint
+		FROM rpq_store.operation AS o CROSS JOIN jsonb_array_elements(o.state->'draining') AS d (value)
+		WHERE o.operation_id = $1)
+$$;
+COMMENT ON FUNCTION rpq_store.draining_nodes(bigint) IS 'the nodes that an operation is emptying';
+
+-- A pod is gone when its attempt ended and the fold has freed it: its id serves one placement.
+CREATE FUNCTION rpq_store.skip_changed(operation_id bigint, at timestamptz) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH gone AS (
+		UPDATE rpq_store.pod_migration AS m SET status = 'skipped', reason = 'pod_changed', ended_at = $2
+		WHERE m.operation_id = $1 AND m.status IN ('planned', 'reserved', 'evicting')
+		  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.pod_id = m.pod_id)
+		RETURNING m.pod_id)
+	DELETE FROM rpq_store.hold AS h USING gone
+	WHERE h.pod_id = gone.pod_id AND h.operation_id = $1 AND h.purpose = 'move'
+$$;
+COMMENT ON FUNCTION rpq_store.skip_changed(bigint, timestamptz) IS
+'ends the moves of an operation whose pod ended by itself, and gives back the room kept for it';
+
+CREATE FUNCTION rpq_store.takes_work(node_id bigint, pool_id bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.node AS n
+				   WHERE n.node_id = $1 AND n.pool_id = $2 AND n.schedulable AND NOT n.draining
+					 AND n.health = 'healthy')
+$$;
+COMMENT ON FUNCTION rpq_store.takes_work(bigint, bigint) IS
+'whether a node is in the pool and takes new pods: healthy, not cordoned, not draining';
+
+-- Holds of moves whose target has since turned bad are given up, so that another target is sought.
+CREATE FUNCTION rpq_store.drop_bad_targets(operation_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	DELETE FROM rpq_store.hold AS h
+	WHERE h.operation_id = $1 AND h.purpose = 'move'
+	  AND NOT rpq_store.takes_work(h.node_id, h.scope_id)
+$$;
+COMMENT ON FUNCTION rpq_store.drop_bad_targets(bigint) IS
+'gives up the room that moves of an operation have on nodes that take nothing new any more';
+
+CREATE FUNCTION rpq_store.reserve_moves(operation_id bigint, pool_id bigint, batch int, at timestamptz)
+RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	pods bigint[];
+	wanted bigint[];
+	reserved int;
+BEGIN
+	SELECT array_agg(m.pod_id ORDER BY m.pod_migration_id), array_agg(m.to_node_id ORDER BY m.pod_migration_id)
+	INTO pods, wanted
+	FROM (SELECT m.* FROM rpq_store.pod_migration AS m
+		  WHERE m.operation_id = reserve_moves.operation_id AND m.pool_id = reserve_moves.pool_id
+			AND m.status IN ('planned', 'reserved', 'evicting')
+			AND NOT EXISTS (SELECT FROM rpq_store.hold AS h
+							WHERE h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move')
+		  ORDER BY m.status = 'planned', m.pod_migration_id LIMIT reserve_moves.batch) AS m;
+	IF pods IS NULL THEN
+		RETURN 0;
+	END IF;
+	WITH placed AS MATERIALIZED (
+		SELECT m.*, n.name FROM rpq_store.plan_moves(reserve_moves.pool_id,
+			rpq_store.draining_nodes(reserve_moves.operation_id), pods, wanted) AS m
+		JOIN rpq_store.node AS n ON n.node_id = m.to_node_id),
+	held AS (
+		INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, attempt, replica, resources, devices, purpose,
+			pod_id, operation_id)
+		SELECT reserve_moves.pool_id, p.to_node_id, p.workload_id, p.attempt, p.replica, p.resources, p.devices,
+			'move', p.pod_id, reserve_moves.operation_id
+		FROM placed AS p)
+	UPDATE rpq_store.pod_migration AS m
+	SET status = CASE m.status WHEN 'planned' THEN 'reserved' ELSE m.status END, to_node_id = p.to_node_id,
+		to_node = p.name, devices = p.devices, reserved_at = coalesce(m.reserved_at, reserve_moves.at)
+	FROM placed AS p
+	WHERE m.operation_id = reserve_moves.operation_id AND m.pod_id = p.pod_id
+	  AND m.status IN ('planned', 'reserved', 'evicting');
+	GET DIAGNOSTICS reserved = ROW_COUNT;
+	RETURN cardinality(pods) - reserved;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
+'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer takes '
+'the pod, on another; returns how many found none';
+
+-- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
+-- others go on, moves with its report.
+CREATE FUNCTION rpq_store.movable_now(operation_id bigint, batch int, at timestamptz)
+RETURNS TABLE (pod_migration_id bigint, status text, attended boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT m.pod_migration_id, m.status, coalesce(r.state IN ('started', 'running'), false) AND s.node_id IS NOT NULL
+	FROM rpq_store.pod_migration AS m
+	JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
+	LEFT JOIN rpq_store.pod_report AS r ON r.pod_id = m.pod_id
+	LEFT JOIN rpq_store.node_seen AS s
+		ON s.node_id = m.from_node_id AND s.at > $3 - current_setting('rpq.node_timeout')::interval
+	WHERE m.operation_id = $1 AND m.status IN ('reserved', 'evicting')
+	  AND (r.outcome IS NULL OR r.outcome = 'stopped' OR r.outcome = 'succeeded' AND w.replicas > 1)
+	ORDER BY m.pod_migration_id LIMIT $2
+$$;
+COMMENT ON FUNCTION rpq_store.movable_now(bigint, int, timestamptz) IS
+'moves of an operation that have their room: attended says that an executor, heard of within rpq.node_timeout, has the '
+'pod, so that it has to stop it first';
+
+CREATE FUNCTION rpq_store.step_moves(operation_id bigint, timeout interval)
+RETURNS rpq_store.moves_progress
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	at timestamptz;
+	batch int := current_setting('rpq.cycle_batch')::int;
+	nodes bigint[] := rpq_store.draining_nodes(step_moves.operation_id);
+	pool bigint;
+	missed bigint[];
+	ready bigint[];
+	short int;
+	progress rpq_store.moves_progress;
+BEGIN
+	SELECT n.pool_id INTO pool FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes) LIMIT 1;
+	at := greatest(rpq.now(), (SELECT t.last_at FROM rpq_store.turn AS t WHERE t.scope_id = pool));
+	PERFORM rpq_store.skip_changed(step_moves.operation_id, at);
+	PERFORM rpq_store.drop_bad_targets(step_moves.operation_id);
+	SELECT array_agg(p.pod_id) INTO missed
+	FROM rpq_store.pod AS p
+	WHERE p.node_id = ANY (nodes) AND NOT EXISTS (
+		SELECT FROM rpq_store.pod_migration AS m
+		WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
+	short := coalesce(cardinality(missed), 0);
+	IF short > 0 THEN
+		short := short - rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
+	END IF;
+	short := short + rpq_store.reserve_moves(step_moves.operation_id, pool, batch, at);
+
+	SELECT array_agg(m.pod_migration_id) INTO ready
+	FROM rpq_store.movable_now(step_moves.operation_id, batch, at) AS m WHERE NOT m.attended;
+	UPDATE rpq_store.pod_migration AS m SET status = 'evicting', evicted_at = at
+	FROM rpq_store.movable_now(step_moves.operation_id, batch, at) AS e
+	WHERE m.pod_migration_id = e.pod_migration_id AND e.attended AND e.status = 'reserved';
+	PERFORM rpq_store.move_pods(ready, at);
+
+	SELECT count(*) FILTER (WHERE m.status IN ('planned', 'reserved', 'evicting')),
+		count(*) FILTER (WHERE m.status = 'done'), count(*) FILTER (WHERE m.status = 'skipped'),
+		count(*) FILTER (WHERE m.status = 'failed'),
+		CASE WHEN short > 0 THEN 'target_short'
+			 WHEN bool_or(m.status IN ('reserved', 'evicting')
+				AND coalesce(m.evicted_at, m.reserved_at) + step_moves.timeout <= at) THEN 'timeout' END
+	INTO progress
+	FROM rpq_store.pod_migration AS m WHERE m.operation_id = step_moves.operation_id;
+	UPDATE rpq_store.operation AS o
+	SET progress = round((progress.done + progress.skipped + progress.failed)
+		/ (1 + progress."left" + progress.done + progress.skipped + progress.failed)::numeric, 3)
+	WHERE o.operation_id = step_moves.operation_id;
+	UPDATE rpq_store.migration AS g
+	SET evicted = ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
+						WHERE m.operation_id = g.operation_id AND m.status = 'done' ORDER BY m.workload_id)
+	WHERE g.operation_id = step_moves.operation_id;
+	RETURN progress;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
+'takes the moves of an operation as far as they go now, rpq.cycle_batch of them at most, and says how far they are. '
+'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row locked, '
+'for so long): the operation must be undone. The caller holds the turn and has folded';
+
+CREATE FUNCTION rpq_store.raise_blocked(operation_id bigint, blocked text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	RAISE EXCEPTION USING ERRCODE = 'RQ006',
+		MESSAGE = CASE raise_blocked.blocked WHEN 'timeout' THEN 'pods did not leave their nodes in time'
+			ELSE 'pods cannot be placed elsewhere any more' END,
+		DETAIL = rpq_store.describe_pods(ARRAY(
+			SELECT p.pod_id FROM rpq_store.pod AS p
+			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))),
+		HINT = 'Pods that were moved stay where they are. Stop what still stands there, or try the operation again.';
+END
+$$;
+COMMENT ON FUNCTION rpq_store.raise_blocked(bigint, text) IS
+'ends a step with RQ006 and what still stands on the nodes; blocked: as step_moves says it';
+
+CREATE FUNCTION rpq_store.undo_moves(operation_id bigint, reason text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.pod_migration AS m
+	SET status = CASE m.status WHEN 'planned' THEN 'skipped' ELSE 'failed' END,
+		reason = CASE $2
+			WHEN 'timeout' THEN CASE WHEN coalesce(m.evicted_at, m.reserved_at) + rpq_store.move_timeout() <= rpq.now()
+				THEN 'timeout' ELSE 'cancelled' END
+			WHEN 'target_short' THEN CASE WHEN m.status = 'planned' THEN 'target_short'
+				WHEN NOT rpq_store.takes_work(m.to_node_id, m.pool_id) THEN 'node_unhealthy' ELSE 'cancelled' END
+			ELSE $2 END,
+		ended_at = greatest(rpq.now(), m.planned_at, m.reserved_at, m.evicted_at)
+	WHERE m.operation_id = $1 AND m.status IN ('planned', 'reserved', 'evicting');
+	DELETE FROM rpq_store.hold AS h WHERE h.operation_id = $1 AND h.purpose = 'move';
+	UPDATE rpq_store.node AS n SET draining = false
+	WHERE n.node_id = ANY (rpq_store.draining_nodes($1)) AND n.draining
+$$;
+COMMENT ON FUNCTION rpq_store.undo_moves(bigint, text) IS
+'ends the open moves of an operation (skipped where nothing had begun, else failed), gives back all that they kept, and '
+'lets the nodes take pods again as far as they are schedulable. Pods that have moved stay where they are. reason: '
+'target_short, timeout or cancelled; the first two only for the moves that they are true of, the others are cancelled, or '
+'node_unhealthy when their target takes nothing new. Nothing to undo: nothing';
+
+CREATE FUNCTION rpq_store.undo_reason(subject rpq_store.operation) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN subject.cancelling THEN 'cancelled'
+		WHEN EXISTS (SELECT FROM rpq_store.pod_migration AS m
+					 WHERE m.operation_id = subject.operation_id AND m.status IN ('reserved', 'evicting')
+					   AND coalesce(m.evicted_at, m.reserved_at) + rpq_store.move_timeout() <= rpq.now())
+			THEN 'timeout'
+		ELSE 'target_short' END
+$$;
+COMMENT ON FUNCTION rpq_store.undo_reason(rpq_store.operation) IS
+'why the open moves of an operation that ends end with it: cancelled, timeout or target_short';
+
+CREATE FUNCTION rpq_store.end_moves(operation_id bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	nodes bigint[] := rpq_store.draining_nodes(end_moves.operation_id);
+BEGIN
+	IF EXISTS (SELECT FROM rpq_store.pod_migration AS m
+			   WHERE m.operation_id = end_moves.operation_id AND m.status IN ('planned', 'reserved', 'evicting'))
+		OR EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = ANY (nodes)) THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are not empty yet';
+	END IF;
+	UPDATE rpq_store.node AS n SET draining = false WHERE n.node_id = ANY (nodes) AND n.draining;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.end_moves(bigint) IS
+'ends the draining of an operation''s nodes, on which nothing stands any more; the nodes take pods again as far as '
+'they are schedulable, from the end of the transaction on';
 -- worker: what SQL sees of the worker, and how it reaches it.  No table is read or written here: all of it is in
 -- shared memory, and there is nothing of it when the library is not preloaded.
 
@@ -5253,13 +5814,23 @@ CREATE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
-	-- an attempt that was admitted once and released once, of the same amount, is closed and needs no further look
-	WITH open AS (
-		SELECT e.workload_id, e.attempt, count(*) FILTER (WHERE e.kind = 'admit') AS admits,
+	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each other
+	-- are one stay, named by its first
+	WITH stay AS MATERIALIZED (
+		SELECT m.workload_id, m.attempt + 1 AS attempt,
+			min(m.attempt) OVER (PARTITION BY m.workload_id, m.island) AS first
+		FROM (SELECT e.workload_id, e.attempt,
+				e.attempt - row_number() OVER (PARTITION BY e.workload_id ORDER BY e.attempt) AS island
+			  FROM rpq_store.entry AS e WHERE e.kind = 'move') AS m),
+	-- one that was admitted once and released once, of the same amount, is closed and needs no further look
+	open AS (
+		SELECT e.workload_id, coalesce(s.first, e.attempt) AS attempt,
+			count(*) FILTER (WHERE e.kind = 'admit') AS admits,
 			count(*) FILTER (WHERE e.kind = 'release') AS releases, rpq.sum(e.resources) AS held
 		FROM rpq_store.entry AS e
+		LEFT JOIN stay AS s ON s.workload_id = e.workload_id AND s.attempt = e.attempt
 		WHERE e.resources IS NOT NULL AND e.kind <> 'carry'
-		GROUP BY e.workload_id, e.attempt
+		GROUP BY e.workload_id, coalesce(s.first, e.attempt)
 		HAVING NOT (count(*) = 2 AND count(*) FILTER (WHERE e.kind = 'admit') = 1
 			AND count(*) FILTER (WHERE e.kind = 'release') = 1
 			AND rpq.sum(e.resources) OPERATOR(rpq.<@) ''
@@ -5270,15 +5841,18 @@ AS $$
 			 ELSE format('one admit of %s', w.resources OPERATOR(rpq.*) w.replicas::numeric) END,
 		format('%s admits, %s releases: %s', coalesce(o.admits, 0), coalesce(o.releases, 0), coalesce(o.held, ''))
 	FROM open AS o
-	FULL JOIN (SELECT w.* FROM rpq_store.workload AS w WHERE w.status IN ('starting', 'running')) AS w
+	FULL JOIN (SELECT w.workload_id, coalesce(s.first, w.attempt) AS attempt, w.resources, w.replicas
+			   FROM rpq_store.workload AS w
+			   LEFT JOIN stay AS s ON s.workload_id = w.workload_id AND s.attempt = w.attempt
+			   WHERE w.status IN ('starting', 'running')) AS w
 		ON w.workload_id = o.workload_id AND w.attempt = o.attempt
 	WHERE o.workload_id IS NULL OR w.workload_id IS NULL OR o.admits <> 1 OR o.releases <> 0
 	   OR NOT (o.held OPERATOR(rpq.-) (w.resources OPERATOR(rpq.*) w.replicas::numeric)) OPERATOR(rpq.<@) ''
 	   OR NOT ((w.resources OPERATOR(rpq.*) w.replicas::numeric) OPERATOR(rpq.-) o.held) OPERATOR(rpq.<@) ''
 $$;
 COMMENT ON FUNCTION rpq_store.check_ledger() IS
-'part of check_integrity: each attempt is admitted once and released at most once; what remains are the workloads '
-'that hold nodes, each with what it holds';
+'part of check_integrity: each stay (an attempt, with those that moves made of it) is admitted once and released at '
+'most once; what remains are the workloads that hold nodes, each with what it holds';
 
 CREATE FUNCTION rpq_store.check_lanes()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -6541,6 +7115,72 @@ COMMENT ON COLUMN rpq.operation_history.action IS 'function called, or UPDATE or
 COMMENT ON COLUMN rpq.operation_history.operation_id IS 'operation that carried it out; NULL: it was immediate';
 COMMENT ON COLUMN rpq.operation_history.old IS 'values before, of the keys that changed';
 COMMENT ON COLUMN rpq.operation_history.new IS 'values after, of the keys that changed';
+-- Views of migrations: nodes that changed pools or were drained, and pods that changed nodes.
+
+CREATE VIEW rpq.migrations WITH (security_barrier) AS
+WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
+SELECT g.migration_id, g.operation_id, t.name AS tenant, o.status, g.direction, g.mode, g.from_pool_id,
+	   f.name AS from_pool, g.to_pool_id, p.name AS to_pool, i.name AS instance_type, g.nodes, g.evicted, o.initiator,
+	   o.started_at, o.ended_at, o.error
+  FROM rpq_store.migration g
+  JOIN rpq_store.operation o ON o.operation_id = g.operation_id
+  JOIN rpq_store.tenant t ON t.tenant_id = g.tenant_id
+  LEFT JOIN rpq_store.pool f ON f.pool_id = g.from_pool_id
+  LEFT JOIN rpq_store.pool p ON p.pool_id = g.to_pool_id
+  LEFT JOIN rpq_store.instance_type i ON i.type_id = g.type_id
+ WHERE g.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
+	OR g.from_pool_id = ANY ((SELECT pools FROM me)::bigint[])
+	OR g.to_pool_id = ANY ((SELECT pools FROM me)::bigint[]);
+
+COMMENT ON VIEW rpq.migrations IS
+	'moves of nodes between pools, and drains, for those who administer one of the pools; a resize leaves none';
+COMMENT ON COLUMN rpq.migrations.migration_id IS 'id of the migration';
+COMMENT ON COLUMN rpq.migrations.operation_id IS 'id of the operation';
+COMMENT ON COLUMN rpq.migrations.tenant IS 'tenant of the pools';
+COMMENT ON COLUMN rpq.migrations.status IS 'of the operation: pending, running, succeeded, failed or cancelled';
+COMMENT ON COLUMN rpq.migrations.direction IS 'out when a shared pool is the target, else in';
+COMMENT ON COLUMN rpq.migrations.mode IS 'quantity or nodes: how it was asked for';
+COMMENT ON COLUMN rpq.migrations.from_pool_id IS 'id of the pool that the nodes leave; of a drain, the node''s pool';
+COMMENT ON COLUMN rpq.migrations.from_pool IS 'present name of that pool';
+COMMENT ON COLUMN rpq.migrations.to_pool_id IS 'id of the pool that they come to; NULL: a drain';
+COMMENT ON COLUMN rpq.migrations.to_pool IS 'present name of that pool';
+COMMENT ON COLUMN rpq.migrations.instance_type IS 'instance type of the nodes; NULL: several';
+COMMENT ON COLUMN rpq.migrations.nodes IS 'names of the nodes';
+COMMENT ON COLUMN rpq.migrations.evicted IS 'ids of the workloads whose pods were moved for it';
+COMMENT ON COLUMN rpq.migrations.initiator IS 'who asked for it';
+COMMENT ON COLUMN rpq.migrations.started_at IS 'when it was begun; NULL: not yet';
+COMMENT ON COLUMN rpq.migrations.ended_at IS 'when it ended; NULL: not yet';
+COMMENT ON COLUMN rpq.migrations.error IS 'message of the error that ended it';
+
+CREATE VIEW rpq.pod_migrations WITH (security_barrier) AS
+WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
+SELECT m.pod_migration_id, m.operation_id, m.round, m.pool_id, p.name AS pool, m.workload_id, m.replica, m.resources,
+	   m.from_node, m.to_node, m.status, m.reason, m.planned_at, m.reserved_at, m.evicted_at, m.ended_at, o.initiator
+  FROM rpq_store.pod_migration m
+  JOIN rpq_store.operation o ON o.operation_id = m.operation_id
+  JOIN rpq_store.pool p ON p.pool_id = m.pool_id
+ WHERE p.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]) OR m.pool_id = ANY ((SELECT pools FROM me)::bigint[]);
+
+COMMENT ON VIEW rpq.pod_migrations IS
+	'planned moves of pods from node to node, and what became of them, for those who administer the pool';
+COMMENT ON COLUMN rpq.pod_migrations.pod_migration_id IS 'id of the move';
+COMMENT ON COLUMN rpq.pod_migrations.operation_id IS 'id of the operation that moves it';
+COMMENT ON COLUMN rpq.pod_migrations.round IS 'round of the operation, from 1';
+COMMENT ON COLUMN rpq.pod_migrations.pool_id IS 'id of the pool of both nodes';
+COMMENT ON COLUMN rpq.pod_migrations.pool IS 'present name of that pool';
+COMMENT ON COLUMN rpq.pod_migrations.workload_id IS 'id of the workload';
+COMMENT ON COLUMN rpq.pod_migrations.replica IS 'which of its pods, from 0';
+COMMENT ON COLUMN rpq.pod_migrations.resources IS 'what the pod holds';
+COMMENT ON COLUMN rpq.pod_migrations.from_node IS 'name of the node that it leaves';
+COMMENT ON COLUMN rpq.pod_migrations.to_node IS 'name of the node that it goes to';
+COMMENT ON COLUMN rpq.pod_migrations.status IS 'planned, reserved, evicting, done, skipped or failed';
+COMMENT ON COLUMN rpq.pod_migrations.reason IS
+	'why it was skipped or failed: target_short, quota, pod_changed, node_unhealthy, timeout or cancelled';
+COMMENT ON COLUMN rpq.pod_migrations.planned_at IS 'when it was planned';
+COMMENT ON COLUMN rpq.pod_migrations.reserved_at IS 'when room was reserved on the target';
+COMMENT ON COLUMN rpq.pod_migrations.evicted_at IS 'when the pod was told to stop, or left its node';
+COMMENT ON COLUMN rpq.pod_migrations.ended_at IS 'when it was done, skipped or failed';
+COMMENT ON COLUMN rpq.pod_migrations.initiator IS 'who asked for the operation';
 -- Views of who and what there is.  Clusters and instance types have no tenant: every account sees them, as it needs
 -- their names to submit.  Of accounts and groups, administrators see their tenants', others themselves.
 

@@ -207,10 +207,11 @@ choose_part(const PoolNode *node, int64 part)
 }
 
 /*
- * Takes one replica's room of a node.  devices has room for what it takes.
+ * Takes one replica's room of a node that is in no room yet, or was taken out of it.  devices has room for what it
+ * takes.
  */
-static void
-take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices)
+void
+place_take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices)
 {
 	PoolNode   *node = &world->nodes[node_index];
 
@@ -263,7 +264,7 @@ place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 		node = room_pop(room, slot);
 		do
 		{
-			take_node(world, node, need, &pods[done], devices);
+			place_take_node(world, node, need, &pods[done], devices);
 			devices += pods[done].ndevices;
 			done++;
 		} while (room->policy == POLICY_BINPACK && done < need->replicas &&

@@ -164,6 +164,7 @@ extern Need *need_create(const World *world, const int64 *request, int replicas)
 extern bool need_fits_node(const World *world, const Need *need, const PoolNode *node);
 extern int64 need_times_on_node(const World *world, const Need *need, const PoolNode *node);
 extern int	place_candidates(Placer *placer, int pool, const bool *usable, const Need *need, Spot *spots);
+extern void place_take_node(World *world, int node_index, const Need *need, PodPlace *pod, int *devices);
 extern void place_take(Spot spot, const Need *need, PodPlace *pods, int *devices);
 
 #endif							/* RPQ_CORE_PLACE_H */

@@ -244,4 +244,19 @@ typedef struct Check
 
 extern int	explain_lane(World *world, Lane *lane, Check **checks);
 
+/* A placed pod that is to leave its node. */
+typedef struct Move
+{
+	int64		pod_id;
+	int64		account_id;
+	const int64 *request;		/* [nkeys] */
+	int			from;			/* index in world->nodes */
+	int			wanted;			/* the node that it goes to when it still fits there, or -1 */
+	void	   *store;			/* the store's own */
+	PodPlace	place;			/* result; node -1: no node takes it */
+} Move;
+
+/* evacuate.c: where pods go that leave their nodes.  Counts the world's nodes down: it serves no second plan. */
+extern int	plan_moves(World *world, Move *moves, int nmoves);
+
 #endif							/* RPQ_CORE_WORLD_H */
