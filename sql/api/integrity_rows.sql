@@ -167,6 +167,51 @@ COMMENT ON FUNCTION rpq_store.check_operations() IS
 'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '
 'pool, and no pool waits for one that is not there';
 
+CREATE OR REPLACE FUNCTION rpq_store.check_moves()
+RETURNS TABLE (invariant text, object text, expected text, found text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH open AS (
+		SELECT m.pod_migration_id, m.operation_id, m.pod_id, m.to_node_id, m.status
+		FROM rpq_store.pod_migration AS m WHERE m.status IN ('planned', 'reserved', 'evicting')),
+	running AS (
+		SELECT o.operation_id, o.state FROM rpq_store.operation AS o WHERE o.status IN ('pending', 'running'))
+	SELECT 'move', format('pod_migration %s', m.pod_migration_id), 'an open operation', 'none'
+	FROM open AS m WHERE NOT EXISTS (SELECT FROM running AS r WHERE r.operation_id = m.operation_id)
+	UNION ALL
+	SELECT 'move', format('pod_migration %s', m.pod_migration_id),
+		CASE m.status WHEN 'planned' THEN 'no hold' ELSE format('one hold, on node %s', m.to_node_id) END,
+		format('%s holds, on node %s', count(h.hold_id), coalesce(min(h.node_id)::text, 'none'))
+	FROM open AS m
+	LEFT JOIN rpq_store.hold AS h
+		ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
+	GROUP BY m.pod_migration_id, m.status, m.to_node_id
+	HAVING count(h.hold_id) <> CASE m.status WHEN 'planned' THEN 0 ELSE 1 END
+		OR min(h.node_id) <> m.to_node_id
+	UNION ALL
+	SELECT 'move', format('pod %s', m.pod_id), 'one open move', format('%s', count(*))
+	FROM open AS m GROUP BY m.pod_id HAVING count(*) > 1
+	UNION ALL
+	SELECT 'hold', format('hold %s', h.hold_id), 'an open move of its pod', 'none'
+	FROM rpq_store.hold AS h
+	WHERE h.purpose = 'move'
+	  AND NOT EXISTS (SELECT FROM open AS m WHERE m.pod_id = h.pod_id AND m.operation_id = h.operation_id)
+	UNION ALL
+	SELECT 'hold', format('hold %s', h.hold_id), 'an open operation', 'none'
+	FROM rpq_store.hold AS h
+	WHERE h.operation_id IS NOT NULL
+	  AND NOT EXISTS (SELECT FROM running AS r WHERE r.operation_id = h.operation_id)
+	UNION ALL
+	SELECT 'node', format('node %s', n.name), 'an open operation that empties it', 'none, and it is draining'
+	FROM rpq_store.node AS n
+	WHERE n.draining
+	  AND NOT EXISTS (SELECT FROM running AS r
+					  WHERE r.state->'draining' @> jsonb_build_array(jsonb_build_object('node_id', n.node_id)))
+$$;
+COMMENT ON FUNCTION rpq_store.check_moves() IS
+'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong to '
+'an operation that is open; a move that has reserved has one hold, on its target';
+
 CREATE OR REPLACE FUNCTION rpq_store.check_recorded()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -219,12 +264,13 @@ BEGIN
 	RETURN QUERY SELECT * FROM rpq_store.check_pools();
 	RETURN QUERY SELECT * FROM rpq_store.check_references();
 	RETURN QUERY SELECT * FROM rpq_store.check_operations();
+	RETURN QUERY SELECT * FROM rpq_store.check_moves();
 	RETURN QUERY SELECT * FROM rpq_store.check_recorded();
 END
 $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, inventory, '
-'machine, turn, reference, operation, history), object, what is expected, what was found; none when all is well. Exact '
-'in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. Platform '
-'administrators';
+'machine, turn, reference, operation, move, hold, history), object, what is expected, what was found; none when all is '
+'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. '
+'Platform administrators';

@@ -95,20 +95,32 @@ COMMENT ON FUNCTION rpq_store.write_moves(bigint, bigint, bigint[], bigint[], ti
 'plans the moves of pods off the nodes and writes those that have a target to pod_migration; returns how many. pods: '
 'NULL is all that stand there';
 
+CREATE OR REPLACE FUNCTION rpq_store.refuse_draining(nodes bigint[]) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	taken text;
+BEGIN
+	SELECT string_agg(n.name, ', ' ORDER BY n.name) INTO taken FROM rpq_store.node AS n
+	WHERE n.node_id = ANY (refuse_draining.nodes) AND n.draining;
+	IF taken IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = 'another operation is emptying these nodes', DETAIL = taken;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_draining(bigint[]) IS
+'refuses (RQ004) nodes that an open operation is emptying';
+
 CREATE OR REPLACE FUNCTION rpq_store.begin_moves(operation_id bigint, pool_id bigint, nodes bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-	taken text;
 	written int;
 	standing int;
 BEGIN
-	SELECT string_agg(n.name, ', ' ORDER BY n.name) INTO taken FROM rpq_store.node AS n
-	WHERE n.node_id = ANY (begin_moves.nodes) AND n.draining;
-	IF taken IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = 'another operation is emptying these nodes', DETAIL = taken;
-	END IF;
+	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
 	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
@@ -240,6 +252,23 @@ COMMENT ON FUNCTION rpq_store.movable_now(bigint, int, timestamptz) IS
 'moves of an operation that have their room: attended says that an executor, heard of within rpq.node_timeout, has the '
 'pod, so that it has to stop it first';
 
+-- What was begun counts a half, so that whoever runs the operation sees that a step did something.
+CREATE OR REPLACE FUNCTION rpq_store.show_moves(operation_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.operation AS o SET progress = m.progress
+	FROM (SELECT round(sum(CASE m.status WHEN 'planned' THEN 0 WHEN 'reserved' THEN 0.25 WHEN 'evicting' THEN 0.5
+			ELSE 1 END) / (count(*) + 1), 6) AS progress
+		  FROM rpq_store.pod_migration AS m WHERE m.operation_id = $1) AS m
+	WHERE o.operation_id = $1 AND m.progress <> o.progress;
+	UPDATE rpq_store.migration AS g SET evicted = m.evicted
+	FROM (SELECT array_agg(DISTINCT m.workload_id ORDER BY m.workload_id) AS evicted
+		  FROM rpq_store.pod_migration AS m WHERE m.operation_id = $1 AND m.status = 'done') AS m
+	WHERE g.operation_id = $1 AND m.evicted <> g.evicted
+$$;
+COMMENT ON FUNCTION rpq_store.show_moves(bigint) IS
+'writes how far the moves of an operation are to its progress and to its migration record';
+
 CREATE OR REPLACE FUNCTION rpq_store.step_moves(operation_id bigint, timeout interval)
 RETURNS rpq_store.moves_progress
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -285,14 +314,7 @@ BEGIN
 				AND coalesce(m.evicted_at, m.reserved_at) + step_moves.timeout <= at) THEN 'timeout' END
 	INTO progress
 	FROM rpq_store.pod_migration AS m WHERE m.operation_id = step_moves.operation_id;
-	UPDATE rpq_store.operation AS o
-	SET progress = round((progress.done + progress.skipped + progress.failed)
-		/ (1 + progress."left" + progress.done + progress.skipped + progress.failed)::numeric, 3)
-	WHERE o.operation_id = step_moves.operation_id;
-	UPDATE rpq_store.migration AS g
-	SET evicted = ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
-						WHERE m.operation_id = g.operation_id AND m.status = 'done' ORDER BY m.workload_id)
-	WHERE g.operation_id = step_moves.operation_id;
+	PERFORM rpq_store.show_moves(step_moves.operation_id);
 	RETURN progress;
 END
 $$;

@@ -66,7 +66,8 @@ CREATE OR REPLACE FUNCTION rpq_store.undo_operation(subject rpq_store.operation)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF subject.status = 'running' AND subject.kind IN ('drain', 'resize', 'move', 'defragment') THEN
+	-- the call that asks for a drain has cordoned the node
+	IF subject.kind = 'drain' OR subject.status = 'running' AND subject.kind IN ('resize', 'move', 'defragment') THEN
 		EXECUTE format('SELECT rpq_store.%I($1)', 'undo_' || subject.kind) USING subject;
 	END IF;
 END
@@ -190,18 +191,21 @@ CREATE OR REPLACE FUNCTION rpq_store.run_operation(operation_id bigint) RETURNS 
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	outcome text := 'advanced';
+	outcome text;
+	further boolean := false;
 BEGIN
 	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(run_operation.operation_id));
-	WHILE outcome = 'advanced' LOOP
+	LOOP
 		outcome := rpq_store.step_operation(run_operation.operation_id, false);
+		EXIT WHEN outcome <> 'advanced';
+		further := true;
 	END LOOP;
-	RETURN outcome;
+	RETURN CASE WHEN outcome = 'waiting' AND further THEN 'advanced' ELSE outcome END;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
 'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
-'said last';
+'said last, advanced for one that waits after it got further';
 
 -- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
 -- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it waits.  So does one that cannot be

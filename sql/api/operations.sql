@@ -127,6 +127,7 @@ BEGIN
 		IF subject.status NOT IN ('pending', 'running') THEN
 			RETURN false;
 		END IF;
+		subject.cancelling := true;
 		PERFORM rpq_store.undo_operation(subject);
 		PERFORM rpq_store.end_cancelled(subject);
 	ELSE

@@ -4621,6 +4621,7 @@ BEGIN
 		IF subject.status NOT IN ('pending', 'running') THEN
 			RETURN false;
 		END IF;
+		subject.cancelling := true;
 		PERFORM rpq_store.undo_operation(subject);
 		PERFORM rpq_store.end_cancelled(subject);
 	ELSE
@@ -4771,7 +4772,8 @@ CREATE FUNCTION rpq_store.undo_operation(subject rpq_store.operation) RETURNS vo
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF subject.status = 'running' AND subject.kind IN ('drain', 'resize', 'move', 'defragment') THEN
+	-- the call that asks for a drain has cordoned the node
+	IF subject.kind = 'drain' OR subject.status = 'running' AND subject.kind IN ('resize', 'move', 'defragment') THEN
 		EXECUTE format('SELECT rpq_store.%I($1)', 'undo_' || subject.kind) USING subject;
 	END IF;
 END
@@ -4895,18 +4897,21 @@ CREATE FUNCTION rpq_store.run_operation(operation_id bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	outcome text := 'advanced';
+	outcome text;
+	further boolean := false;
 BEGIN
 	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(run_operation.operation_id));
-	WHILE outcome = 'advanced' LOOP
+	LOOP
 		outcome := rpq_store.step_operation(run_operation.operation_id, false);
+		EXIT WHEN outcome <> 'advanced';
+		further := true;
 	END LOOP;
-	RETURN outcome;
+	RETURN CASE WHEN outcome = 'waiting' AND further THEN 'advanced' ELSE outcome END;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
 'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
-'said last';
+'said last, advanced for one that waits after it got further';
 
 -- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
 -- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it waits.  So does one that cannot be
@@ -5275,20 +5280,32 @@ COMMENT ON FUNCTION rpq_store.write_moves(bigint, bigint, bigint[], bigint[], ti
 'plans the moves of pods off the nodes and writes those that have a target to pod_migration; returns how many. pods: '
 'NULL is all that stand there';
 
+CREATE FUNCTION rpq_store.refuse_draining(nodes bigint[]) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	taken text;
+BEGIN
+	SELECT string_agg(n.name, ', ' ORDER BY n.name) INTO taken FROM rpq_store.node AS n
+	WHERE n.node_id = ANY (refuse_draining.nodes) AND n.draining;
+	IF taken IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = 'another operation is emptying these nodes', DETAIL = taken;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_draining(bigint[]) IS
+'refuses (RQ004) nodes that an open operation is emptying';
+
 CREATE FUNCTION rpq_store.begin_moves(operation_id bigint, pool_id bigint, nodes bigint[]) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-	taken text;
 	written int;
 	standing int;
 BEGIN
-	SELECT string_agg(n.name, ', ' ORDER BY n.name) INTO taken FROM rpq_store.node AS n
-	WHERE n.node_id = ANY (begin_moves.nodes) AND n.draining;
-	IF taken IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = 'another operation is emptying these nodes', DETAIL = taken;
-	END IF;
+	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
 	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
@@ -5420,6 +5437,23 @@ COMMENT ON FUNCTION rpq_store.movable_now(bigint, int, timestamptz) IS
 'moves of an operation that have their room: attended says that an executor, heard of within rpq.node_timeout, has the '
 'pod, so that it has to stop it first';
 
+-- What was begun counts a half, so that whoever runs the operation sees that a step did something.
+CREATE FUNCTION rpq_store.show_moves(operation_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.operation AS o SET progress = m.progress
+	FROM (SELECT round(sum(CASE m.status WHEN 'planned' THEN 0 WHEN 'reserved' THEN 0.25 WHEN 'evicting' THEN 0.5
+			ELSE 1 END) / (count(*) + 1), 6) AS progress
+		  FROM rpq_store.pod_migration AS m WHERE m.operation_id = $1) AS m
+	WHERE o.operation_id = $1 AND m.progress <> o.progress;
+	UPDATE rpq_store.migration AS g SET evicted = m.evicted
+	FROM (SELECT array_agg(DISTINCT m.workload_id ORDER BY m.workload_id) AS evicted
+		  FROM rpq_store.pod_migration AS m WHERE m.operation_id = $1 AND m.status = 'done') AS m
+	WHERE g.operation_id = $1 AND m.evicted <> g.evicted
+$$;
+COMMENT ON FUNCTION rpq_store.show_moves(bigint) IS
+'writes how far the moves of an operation are to its progress and to its migration record';
+
 CREATE FUNCTION rpq_store.step_moves(operation_id bigint, timeout interval)
 RETURNS rpq_store.moves_progress
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -5465,14 +5499,7 @@ BEGIN
 				AND coalesce(m.evicted_at, m.reserved_at) + step_moves.timeout <= at) THEN 'timeout' END
 	INTO progress
 	FROM rpq_store.pod_migration AS m WHERE m.operation_id = step_moves.operation_id;
-	UPDATE rpq_store.operation AS o
-	SET progress = round((progress.done + progress.skipped + progress.failed)
-		/ (1 + progress."left" + progress.done + progress.skipped + progress.failed)::numeric, 3)
-	WHERE o.operation_id = step_moves.operation_id;
-	UPDATE rpq_store.migration AS g
-	SET evicted = ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
-						WHERE m.operation_id = g.operation_id AND m.status = 'done' ORDER BY m.workload_id)
-	WHERE g.operation_id = step_moves.operation_id;
+	PERFORM rpq_store.show_moves(step_moves.operation_id);
 	RETURN progress;
 END
 $$;
@@ -5552,6 +5579,104 @@ $$;
 COMMENT ON FUNCTION rpq_store.end_moves(bigint) IS
 'ends the draining of an operation''s nodes, on which nothing stands any more; the nodes take pods again as far as '
 'they are schedulable, from the end of the transaction on';
+-- Drain: a node is cordoned and its pods move to other nodes of its pool.
+--
+-- Writes node.schedulable, migration, operation.step and state, and what moves.sql writes, under the turn of the pool.
+
+CREATE FUNCTION rpq.drain_node(node text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'drain_node'
+AS $$
+#variable_conflict use_column
+DECLARE
+	named bigint := rpq_store.authorize('drain_node', drain_node.node);
+	subject rpq_store.node;
+	pools bigint[] := rpq_store.take_node_turns(ARRAY[named]);
+BEGIN
+	PERFORM rpq_store.check_free(pools);
+	PERFORM rpq_store.fold(pools);
+	SELECT * INTO subject FROM rpq_store.node AS n WHERE n.node_id = named;
+	PERFORM rpq_store.refuse_draining(ARRAY[named]);
+	PERFORM rpq_store.refuse_moves(subject.pool_id, ARRAY[named]);
+	UPDATE rpq_store.node AS n SET schedulable = false WHERE n.node_id = named AND n.schedulable;
+	RETURN rpq_store.open_operation('drain', 'drain_node', subject.pool_id, ARRAY[subject.pool_id],
+		jsonb_build_object('node', subject.name, 'node_id', named, 'schedulable', subject.schedulable));
+END
+$$;
+COMMENT ON FUNCTION rpq.drain_node(text) IS
+'cordons the node at once and asks for an operation that moves its pods to other nodes of the pool of the same instance '
+'type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays cordoned; when it '
+'fails or is cancelled, the node is as schedulable as before and pods that have moved stay where they are. Errors: 42704 '
+'unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or deleted, RQ006 a pod has no '
+'place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
+
+-- The first step: the node may have been uncordoned since the call, or the drain be tried again.
+CREATE FUNCTION rpq_store.begin_drain(subject rpq_store.operation, drained rpq_store.node) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF drained.node_id IS NULL OR drained.pool_id <> subject.pool_id THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('node "%s" is no longer in the pool',
+			subject.arguments->>'node');
+	END IF;
+	PERFORM rpq_store.begin_moves(subject.operation_id, subject.pool_id, ARRAY[drained.node_id]);
+	UPDATE rpq_store.node AS n SET schedulable = false WHERE n.node_id = drained.node_id AND n.schedulable;
+	INSERT INTO rpq_store.migration (operation_id, tenant_id, direction, mode, from_pool_id, type_id, nodes)
+	VALUES (subject.operation_id, subject.tenant_id, 'in', 'nodes', subject.pool_id, drained.type_id,
+		ARRAY[drained.name]);
+	UPDATE rpq_store.operation AS o SET step = 'evacuate' WHERE o.operation_id = subject.operation_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.begin_drain(rpq_store.operation, rpq_store.node) IS
+'the first step of a drain: the node takes nothing, its pods'' moves are planned, the migration record is written';
+
+CREATE FUNCTION rpq_store.op_drain(subject rpq_store.operation) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	drained rpq_store.node;
+	moves rpq_store.moves_progress;
+	outcome jsonb;
+BEGIN
+	PERFORM rpq_store.fold(ARRAY[subject.pool_id]);
+	SELECT * INTO drained FROM rpq_store.node AS n WHERE n.node_id = (subject.arguments->>'node_id')::bigint;
+	IF subject.step IS NULL THEN
+		PERFORM rpq_store.begin_drain(subject, drained);
+	END IF;
+	moves := rpq_store.step_moves(subject.operation_id, rpq_store.move_timeout());
+	IF moves.blocked IS NOT NULL THEN
+		PERFORM rpq_store.raise_blocked(subject.operation_id, moves.blocked);
+	ELSIF moves."left" > 0 THEN
+		RETURN NULL;
+	END IF;
+	PERFORM rpq_store.end_moves(subject.operation_id);
+	outcome := jsonb_build_object('node', subject.arguments->>'node', 'moved', moves.done, 'skipped', moves.skipped);
+	PERFORM rpq_store.record(subject.action, 'node', (subject.arguments->>'node_id')::bigint,
+		subject.arguments->>'node', subject.tenant_id, subject.pool_id,
+		jsonb_build_object('schedulable', subject.arguments->'schedulable'),
+		jsonb_build_object('schedulable', false, 'moved', moves.done, 'workloads',
+			(SELECT to_jsonb(g.evicted) FROM rpq_store.migration AS g WHERE g.operation_id = subject.operation_id)),
+		subject.operation_id);
+	RETURN outcome;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.op_drain(rpq_store.operation) IS
+'one step of the operation drain: NULL while pods have still to move, then its result, with its history row';
+
+CREATE FUNCTION rpq_store.undo_drain(subject rpq_store.operation) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	PERFORM rpq_store.undo_moves(subject.operation_id, rpq_store.undo_reason(subject));
+	UPDATE rpq_store.node AS n SET schedulable = true
+	WHERE n.node_id = (subject.arguments->>'node_id')::bigint AND NOT n.schedulable
+	  AND (subject.arguments->>'schedulable')::boolean;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.undo_drain(rpq_store.operation) IS
+'undoes a drain, also one that has not begun: what it kept is given back, the node is as schedulable as before';
 -- worker: what SQL sees of the worker, and how it reaches it.  No table is read or written here: all of it is in
 -- shared memory, and there is nothing of it when the library is not preloaded.
 
@@ -6075,6 +6200,51 @@ COMMENT ON FUNCTION rpq_store.check_operations() IS
 'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '
 'pool, and no pool waits for one that is not there';
 
+CREATE FUNCTION rpq_store.check_moves()
+RETURNS TABLE (invariant text, object text, expected text, found text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH open AS (
+		SELECT m.pod_migration_id, m.operation_id, m.pod_id, m.to_node_id, m.status
+		FROM rpq_store.pod_migration AS m WHERE m.status IN ('planned', 'reserved', 'evicting')),
+	running AS (
+		SELECT o.operation_id, o.state FROM rpq_store.operation AS o WHERE o.status IN ('pending', 'running'))
+	SELECT 'move', format('pod_migration %s', m.pod_migration_id), 'an open operation', 'none'
+	FROM open AS m WHERE NOT EXISTS (SELECT FROM running AS r WHERE r.operation_id = m.operation_id)
+	UNION ALL
+	SELECT 'move', format('pod_migration %s', m.pod_migration_id),
+		CASE m.status WHEN 'planned' THEN 'no hold' ELSE format('one hold, on node %s', m.to_node_id) END,
+		format('%s holds, on node %s', count(h.hold_id), coalesce(min(h.node_id)::text, 'none'))
+	FROM open AS m
+	LEFT JOIN rpq_store.hold AS h
+		ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
+	GROUP BY m.pod_migration_id, m.status, m.to_node_id
+	HAVING count(h.hold_id) <> CASE m.status WHEN 'planned' THEN 0 ELSE 1 END
+		OR min(h.node_id) <> m.to_node_id
+	UNION ALL
+	SELECT 'move', format('pod %s', m.pod_id), 'one open move', format('%s', count(*))
+	FROM open AS m GROUP BY m.pod_id HAVING count(*) > 1
+	UNION ALL
+	SELECT 'hold', format('hold %s', h.hold_id), 'an open move of its pod', 'none'
+	FROM rpq_store.hold AS h
+	WHERE h.purpose = 'move'
+	  AND NOT EXISTS (SELECT FROM open AS m WHERE m.pod_id = h.pod_id AND m.operation_id = h.operation_id)
+	UNION ALL
+	SELECT 'hold', format('hold %s', h.hold_id), 'an open operation', 'none'
+	FROM rpq_store.hold AS h
+	WHERE h.operation_id IS NOT NULL
+	  AND NOT EXISTS (SELECT FROM running AS r WHERE r.operation_id = h.operation_id)
+	UNION ALL
+	SELECT 'node', format('node %s', n.name), 'an open operation that empties it', 'none, and it is draining'
+	FROM rpq_store.node AS n
+	WHERE n.draining
+	  AND NOT EXISTS (SELECT FROM running AS r
+					  WHERE r.state->'draining' @> jsonb_build_array(jsonb_build_object('node_id', n.node_id)))
+$$;
+COMMENT ON FUNCTION rpq_store.check_moves() IS
+'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong to '
+'an operation that is open; a move that has reserved has one hold, on its target';
+
 CREATE FUNCTION rpq_store.check_recorded()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -6127,15 +6297,16 @@ BEGIN
 	RETURN QUERY SELECT * FROM rpq_store.check_pools();
 	RETURN QUERY SELECT * FROM rpq_store.check_references();
 	RETURN QUERY SELECT * FROM rpq_store.check_operations();
+	RETURN QUERY SELECT * FROM rpq_store.check_moves();
 	RETURN QUERY SELECT * FROM rpq_store.check_recorded();
 END
 $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, inventory, '
-'machine, turn, reference, operation, history), object, what is expected, what was found; none when all is well. Exact '
-'in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. Platform '
-'administrators';
+'machine, turn, reference, operation, move, hold, history), object, what is expected, what was found; none when all is '
+'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. '
+'Platform administrators';
 -- adopt_database: a copy of a database (restored from a dump, or made from a template) takes over.
 --
 -- Writes fence, then, under every turn, what only the holder of turns writes (pod, usage, node_load, lane, turn), and

@@ -56,7 +56,7 @@ restore_room(World *world, SavedRoom saved)
 	}
 }
 
-/* The largest first; of equals the one on the node that comes first, by name, and there the one placed first. */
+/* The largest first; of equals the one on the node that comes first, by name, and there the oldest workload. */
 static int
 move_order(const void *a, const void *b)
 {
@@ -68,7 +68,9 @@ move_order(const void *a, const void *b)
 			return x->request[k] > y->request[k] ? -1 : 1;
 	if (x->from != y->from)
 		return x->from < y->from ? -1 : 1;
-	return x->pod_id < y->pod_id ? -1 : x->pod_id > y->pod_id;
+	if (x->workload_id != y->workload_id)
+		return x->workload_id < y->workload_id ? -1 : 1;
+	return x->replica < y->replica ? -1 : x->replica > y->replica;
 }
 
 /* Whether a node may be the target of a move, its room aside. */

@@ -247,7 +247,8 @@ extern int	explain_lane(World *world, Lane *lane, Check **checks);
 /* A placed pod that is to leave its node. */
 typedef struct Move
 {
-	int64		pod_id;
+	int64		workload_id;
+	int			replica;
 	int64		account_id;
 	const int64 *request;		/* [nkeys] */
 	int			from;			/* index in world->nodes */

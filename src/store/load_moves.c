@@ -156,7 +156,8 @@ build_moves(Book *book, PlannedMoves *plan, const NodeIndex *index, MovingPod *p
 
 		if (i == 0 || pods[i].resources != pods[i - 1].resources)
 			vector = book_vector(book, pods[i].resources, 0);
-		move->pod_id = pods[i].pod_id;
+		move->workload_id = pods[i].workload_id;
+		move->replica = pods[i].replica;
 		move->account_id = pods[i].account_id;
 		move->request = vector;
 		move->from = find_node(plan->world, index, pods[i].node_id);

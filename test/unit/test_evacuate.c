@@ -28,7 +28,7 @@ add_move(World *world, Move *moves, int *n, int from, int64 gpu_milli, int64 cpu
 	request[0] = gpu_milli * MILLI;
 	request[1] = cpu * RPQ_UNIT;
 	memset(&moves[*n], 0, sizeof(Move));
-	moves[*n].pod_id = *n + 1;
+	moves[*n].workload_id = *n + 1;
 	moves[*n].from = from;
 	moves[*n].wanted = -1;
 	moves[*n].request = request;
@@ -42,7 +42,7 @@ told(const World *world, const Move *moves, int n)
 	char	   *text = "";
 
 	for (int i = 0; i < n; i++)
-		text = psprintf("%s%s%d>%s", text, i == 0 ? "" : " ", (int) moves[i].pod_id,
+		text = psprintf("%s%s%d>%s", text, i == 0 ? "" : " ", (int) moves[i].workload_id,
 						moves[i].place.node < 0 ? "-" : world->nodes[moves[i].place.node].name);
 	return text;
 }
