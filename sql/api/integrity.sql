@@ -196,8 +196,8 @@ CREATE OR REPLACE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
-	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each other
-	-- are one stay, named by its first
+	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each
+	-- other are one stay, named by its first
 	WITH stay AS MATERIALIZED (
 		SELECT m.workload_id, m.attempt + 1 AS attempt,
 			min(m.attempt) OVER (PARTITION BY m.workload_id, m.island) AS first

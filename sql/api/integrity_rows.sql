@@ -209,8 +209,8 @@ AS $$
 					  WHERE r.state->'draining' @> jsonb_build_array(jsonb_build_object('node_id', n.node_id)))
 $$;
 COMMENT ON FUNCTION rpq_store.check_moves() IS
-'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong to '
-'an operation that is open; a move that has reserved has one hold, on its target';
+'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong '
+'to an operation that is open; a move that has reserved has one hold, on its target';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_recorded()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -272,5 +272,5 @@ COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, inventory, '
 'machine, turn, reference, operation, move, hold, history), object, what is expected, what was found; none when all is '
-'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. '
-'Platform administrators';
+'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: '
+'42501. Platform administrators';

@@ -98,11 +98,11 @@ AS $$
 	WHERE r.state = 'finished' AND r.outcome = 'succeeded'
 $$;
 COMMENT ON FUNCTION rpq_store.replace_pods(bigint[]) IS
-'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the same '
-'new attempt';
+'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the '
+'same new attempt';
 
--- With an executor on the target the gang is starting until that has reported the pod; without, nobody would ever say so,
--- and it stays what it was.
+-- With an executor on the target the gang is starting until that has reported the pod; without, nobody would ever say
+-- so, and it stays what it was.
 CREATE OR REPLACE FUNCTION rpq_store.move_workloads(moves bigint[], at timestamptz) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$

@@ -229,8 +229,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
-'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer takes '
-'the pod, on another; returns how many found none';
+'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer '
+'takes the pod, on another; returns how many found none';
 
 -- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
 -- others go on, moves with its report.
@@ -320,8 +320,8 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
 'takes the moves of an operation as far as they go now, rpq.cycle_batch of them at most, and says how far they are. '
-'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row locked, '
-'for so long): the operation must be undone. The caller holds the turn and has folded';
+'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
+'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 
 CREATE OR REPLACE FUNCTION rpq_store.raise_blocked(operation_id bigint, blocked text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -358,10 +358,10 @@ AS $$
 	WHERE n.node_id = ANY (rpq_store.draining_nodes($1)) AND n.draining
 $$;
 COMMENT ON FUNCTION rpq_store.undo_moves(bigint, text) IS
-'ends the open moves of an operation (skipped where nothing had begun, else failed), gives back all that they kept, and '
-'lets the nodes take pods again as far as they are schedulable. Pods that have moved stay where they are. reason: '
-'target_short, timeout or cancelled; the first two only for the moves that they are true of, the others are cancelled, or '
-'node_unhealthy when their target takes nothing new. Nothing to undo: nothing';
+'ends the open moves of an operation (skipped where nothing had begun, else failed), gives back all that they kept, '
+'and lets the nodes take pods again as far as they are schedulable. Pods that have moved stay where they are. reason: '
+'target_short, timeout or cancelled; the first two only for the moves that they are true of, the others are cancelled, '
+'or node_unhealthy when their target takes nothing new. Nothing to undo: nothing';
 
 CREATE OR REPLACE FUNCTION rpq_store.undo_reason(subject rpq_store.operation) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

@@ -5112,11 +5112,11 @@ AS $$
 	WHERE r.state = 'finished' AND r.outcome = 'succeeded'
 $$;
 COMMENT ON FUNCTION rpq_store.replace_pods(bigint[]) IS
-'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the same '
-'new attempt';
+'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the '
+'same new attempt';
 
--- With an executor on the target the gang is starting until that has reported the pod; without, nobody would ever say so,
--- and it stays what it was.
+-- With an executor on the target the gang is starting until that has reported the pod; without, nobody would ever say
+-- so, and it stays what it was.
 CREATE FUNCTION rpq_store.move_workloads(moves bigint[], at timestamptz) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -5414,8 +5414,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
-'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer takes '
-'the pod, on another; returns how many found none';
+'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer '
+'takes the pod, on another; returns how many found none';
 
 -- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
 -- others go on, moves with its report.
@@ -5505,8 +5505,8 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
 'takes the moves of an operation as far as they go now, rpq.cycle_batch of them at most, and says how far they are. '
-'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row locked, '
-'for so long): the operation must be undone. The caller holds the turn and has folded';
+'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
+'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 
 CREATE FUNCTION rpq_store.raise_blocked(operation_id bigint, blocked text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -5543,10 +5543,10 @@ AS $$
 	WHERE n.node_id = ANY (rpq_store.draining_nodes($1)) AND n.draining
 $$;
 COMMENT ON FUNCTION rpq_store.undo_moves(bigint, text) IS
-'ends the open moves of an operation (skipped where nothing had begun, else failed), gives back all that they kept, and '
-'lets the nodes take pods again as far as they are schedulable. Pods that have moved stay where they are. reason: '
-'target_short, timeout or cancelled; the first two only for the moves that they are true of, the others are cancelled, or '
-'node_unhealthy when their target takes nothing new. Nothing to undo: nothing';
+'ends the open moves of an operation (skipped where nothing had begun, else failed), gives back all that they kept, '
+'and lets the nodes take pods again as far as they are schedulable. Pods that have moved stay where they are. reason: '
+'target_short, timeout or cancelled; the first two only for the moves that they are true of, the others are cancelled, '
+'or node_unhealthy when their target takes nothing new. Nothing to undo: nothing';
 
 CREATE FUNCTION rpq_store.undo_reason(subject rpq_store.operation) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -5603,10 +5603,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.drain_node(text) IS
-'cordons the node at once and asks for an operation that moves its pods to other nodes of the pool of the same instance '
-'type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays cordoned; when it '
-'fails or is cancelled, the node is as schedulable as before and pods that have moved stay where they are. Errors: 42704 '
-'unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or deleted, RQ006 a pod has no '
+'cordons the node at once and asks for an operation that moves its pods to other nodes of the pool of the same '
+'instance type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays cordoned; when it '
+'fails or is cancelled, the node is as schedulable as before and pods that have moved stay where they are. Errors: '
+'42704 unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or deleted, RQ006 a pod has no '
 'place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
 
 -- The first step: the node may have been uncordoned since the call, or the drain be tried again.
@@ -5939,8 +5939,8 @@ CREATE FUNCTION rpq_store.check_ledger()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '256MB'
 AS $$
-	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each other
-	-- are one stay, named by its first
+	-- a move ends an attempt and begins the next one, which holds what was admitted: attempts that moves made of each
+	-- other are one stay, named by its first
 	WITH stay AS MATERIALIZED (
 		SELECT m.workload_id, m.attempt + 1 AS attempt,
 			min(m.attempt) OVER (PARTITION BY m.workload_id, m.island) AS first
@@ -6242,8 +6242,8 @@ AS $$
 					  WHERE r.state->'draining' @> jsonb_build_array(jsonb_build_object('node_id', n.node_id)))
 $$;
 COMMENT ON FUNCTION rpq_store.check_moves() IS
-'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong to '
-'an operation that is open; a move that has reserved has one hold, on its target';
+'part of check_integrity: open moves of pods, the room that is held for them, and nodes that are being emptied belong '
+'to an operation that is open; a move that has reserved has one hold, on its target';
 
 CREATE FUNCTION rpq_store.check_recorded()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -6305,8 +6305,8 @@ COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, inventory, '
 'machine, turn, reference, operation, move, hold, history), object, what is expected, what was found; none when all is '
-'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: 42501. '
-'Platform administrators';
+'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: '
+'42501. Platform administrators';
 -- adopt_database: a copy of a database (restored from a dump, or made from a template) takes over.
 --
 -- Writes fence, then, under every turn, what only the holder of turns writes (pod, usage, node_load, lane, turn), and
