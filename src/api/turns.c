@@ -17,6 +17,7 @@
 
 #include "api/api.h"
 #include "store/cycle.h"
+#include "store/place.h"
 #include "store/spi.h"
 #include "worker/worker.h"
 
@@ -24,8 +25,15 @@ PG_FUNCTION_INFO_V1(rpq_take_turns);
 PG_FUNCTION_INFO_V1(rpq_fold);
 
 static RpqStatement change_turns = {
-	"UPDATE rpq_store.turn SET room_epoch = room_epoch + 1 WHERE scope_id = ANY ($1)",
+	"UPDATE rpq_store.turn SET room_epoch = room_epoch + 1 WHERE scope_id = ANY ($1) RETURNING scope_id, ctid",
 	1, {INT8ARRAYOID}
+};
+
+/* Turns that were locked just now are where they were then: place.c. */
+static RpqStatement change_turns_at = {
+	"UPDATE rpq_store.turn t SET room_epoch = room_epoch + 1 FROM unnest($1, $2) AS n (scope_id, place)"
+	" WHERE t.ctid = n.place AND t.scope_id + 0 = n.scope_id RETURNING t.scope_id, t.ctid",
+	2, {INT8ARRAYOID, TIDARRAYOID}
 };
 
 static int64 *
@@ -42,6 +50,34 @@ scope_array(Datum datum, int *n)
 	return scopes;
 }
 
+static int
+note_places(uint64 rows)
+{
+	for (uint64 i = 0; i < rows; i++)
+		place_note_turn(rpq_column_int64(i, 1, 0), place_column(i, 2));
+	SPI_freetuptable(SPI_tuptable);
+	return (int) rows;
+}
+
+/* Changes the turns, which this transaction has locked.  One that is changed twice is changed. */
+static void
+change(const int64 *scopes, int n)
+{
+	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(n, 1));
+	Datum		values[2] = {rpq_int8_array(scopes, n), 0};
+	int			known = 0;
+
+	while (known < n && place_of_turn(scopes[known], &places[known]))
+		known++;
+	if (known == n)
+	{
+		values[1] = place_array(places, n);
+		if (note_places(rpq_exec(&change_turns_at, values, NULL)) == n)
+			return;
+	}
+	note_places(rpq_exec(&change_turns, values, NULL));
+}
+
 /*
  * rpq_store.take_turns(scopes bigint[]): for everything but a cycle that changes what a cycle reads.  The turns are
  * changed, not only locked: see the lock rule.
@@ -53,7 +89,6 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
 	int64	   *taken = palloc(sizeof(int64) * Max(n, 1));
 	int			ntaken;
-	Datum		values[1];
 
 	SPI_connect();
 	rpq_check_fence();
@@ -68,8 +103,7 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("scope %lld does not exist", (long long) scopes[i])));
 	}
-	values[0] = rpq_int8_array(taken, ntaken);
-	rpq_exec(&change_turns, values, NULL);
+	change(taken, ntaken);
 	SPI_finish();
 	/* what sessions keep of the pools' configuration is looked up anew: see config_cache.c */
 	CacheInvalidateRelcacheByRelid(get_relname_relid("pool", get_namespace_oid("rpq_store", false)));
