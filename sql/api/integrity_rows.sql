@@ -12,8 +12,9 @@ AS $$
 			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL) AS u
 		GROUP BY u.pool_id),
 	size AS (
-		SELECT n.pool_id, n.type_id, n.usable AS capacity, count(*) AS nodes
-		FROM rpq_store.node AS n GROUP BY n.pool_id, n.type_id, n.usable),
+		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
+		FROM rpq_store.node AS n WHERE NOT n.removing GROUP BY n.pool_id, n.type_id, n.capacity),
+	-- one that is being removed counts for as long as a pod, whose workload its client keeps locked, is on it
 	total AS (
 		SELECT n.pool_id, rpq.sum(n.capacity) AS amount FROM rpq_store.node AS n GROUP BY n.pool_id)
 	-- nominal capacity: what a node reports less, or its health, takes away by force
@@ -119,9 +120,6 @@ AS $$
 		UNION ALL
 		SELECT format('hold %s', h.hold_id), 'workload', h.workload_id FROM rpq_store.hold AS h
 		WHERE NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = h.workload_id)
-		UNION ALL
-		SELECT 'node_seen', 'node', s.node_id FROM rpq_store.node_seen AS s
-		WHERE NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = s.node_id)
 		UNION ALL
 		SELECT format('quota of account %s in pool %s', q.account_id, q.pool_id), 'instance type', q.type_id
 		FROM rpq_store.member_quota AS q

@@ -75,9 +75,9 @@ AS $$
 BEGIN
 	DELETE FROM rpq_store.pool_capacity WHERE pool_id = ANY (recount_capacity.pools);
 	INSERT INTO rpq_store.pool_capacity (pool_id, type_id, capacity, nodes)
-	SELECT n.pool_id, n.type_id, n.usable, count(*)
-	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools)
-	GROUP BY n.pool_id, n.type_id, n.usable;
+	SELECT n.pool_id, n.type_id, n.capacity, count(*)
+	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools) AND NOT n.removing
+	GROUP BY n.pool_id, n.type_id, n.capacity;
 	-- a total that is out of range (22003) is refused here, not met by every later reader
 	PERFORM c.pool_id, rpq.sum(c.capacity OPERATOR(rpq.*) c.nodes::numeric)
 	FROM rpq_store.pool_capacity AS c WHERE c.pool_id = ANY (recount_capacity.pools) GROUP BY c.pool_id;

@@ -1,6 +1,6 @@
 -- Nodes: adding, removing, cordon and health.
 --
--- Writes node, and node_load and node_seen of nodes that go, under the turn of the pool concerned.
+-- Writes node, under the turn of the pool concerned.  What becomes of the pods of a node that is lost: node_loss.sql.
 
 CREATE OR REPLACE FUNCTION rpq_store.node_settings(node_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -49,14 +49,19 @@ DECLARE
 	old_node record;
 BEGIN
 	FOR old_node IN
-		SELECT n.node_id, n.name, n.pool_id, n.type_id, n.capacity, n.labels, p.name AS pool, t.name AS type
+		SELECT n.node_id, n.name, n.pool_id, n.type_id, n.capacity, n.labels, p.name AS pool, t.name AS type,
+			n.removing
 		FROM rpq_store.node AS n
 		JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
 		JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
 		WHERE n.tenant_id = relabel_nodes.tenant_id AND n.name = ANY (relabel_nodes.names)
 		ORDER BY n.name
 	LOOP
-		IF old_node.pool_id <> relabel_nodes.pool_id OR old_node.type_id <> relabel_nodes.type_id
+		IF old_node.removing THEN
+			RAISE EXCEPTION USING ERRCODE = '42710',
+				MESSAGE = format('node "%s" is still being removed', old_node.name),
+				DETAIL = 'A transaction keeps a workload locked that has a pod on it.', HINT = 'Try again later.';
+		ELSIF old_node.pool_id <> relabel_nodes.pool_id OR old_node.type_id <> relabel_nodes.type_id
 			OR old_node.capacity::text <> relabel_nodes.capacity::text THEN
 			RAISE EXCEPTION USING ERRCODE = '42710', MESSAGE = format('node "%s" already exists', old_node.name),
 				DETAIL = format('It is in pool "%s", of instance type "%s", with capacity %s.',
@@ -253,27 +258,32 @@ BEGIN
 	SELECT string_agg(format('%s (%s)', n.name, b.what), ', ' ORDER BY n.name) INTO busy
 	FROM rpq_store.node AS n, LATERAL rpq_store.node_busy(n.node_id) AS b (what)
 	WHERE n.node_id = ANY (gone) AND b.what IS NOT NULL;
-	IF busy IS NOT NULL AND coalesce(remove_nodes.force, false) THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000',
-			MESSAGE = 'removing nodes by force while they hold pods is not supported',
-			DETAIL = busy, HINT = 'Cordon the nodes and stop what stands on them first.';
-	ELSIF busy IS NOT NULL THEN
+	IF busy IS NOT NULL AND NOT coalesce(remove_nodes.force, false) THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy,
-			HINT = 'Cordon the nodes and stop what stands on them first.';
+			HINT = 'Cordon the nodes and stop what stands on them first, or remove them by force: then it is lost.';
 	END IF;
 	PERFORM rpq_store.record('remove_nodes', 'node', n.node_id, n.name, n.tenant_id, n.pool_id,
 		rpq_store.node_settings(n.node_id), NULL)
 	FROM rpq_store.node AS n WHERE n.node_id = ANY (gone);
-	DELETE FROM rpq_store.node_load WHERE node_id = ANY (gone);
-	DELETE FROM rpq_store.node_seen WHERE node_id = ANY (gone);
-	DELETE FROM rpq_store.node WHERE node_id = ANY (gone);
+	IF busy IS NOT NULL THEN
+		PERFORM rpq_store.lose_pods(gone, true, (rpq_store.caller()).actor);
+		PERFORM rpq_store.fold(pools);
+	END IF;
+	IF rpq_store.drop_nodes(gone) < cardinality(gone) THEN
+		-- a client keeps a workload locked that has a pod there: a later cycle takes it off, and then the node
+		UPDATE rpq_store.node AS n
+		SET removing = true, schedulable = false, health = 'unhealthy', health_reason = 'removed', silent = false,
+			decided_health = NULL, decided_reason = NULL
+		WHERE n.node_id = ANY (gone);
+	END IF;
 	PERFORM rpq_store.recount_capacity(pools);
 	RETURN cardinality(gone);
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
-'takes machines out of the inventory; returns how many. Errors: 22023 no names, 42704 unknown node, RQ006 a node '
-'holds pods or room kept for one (the errdetail counts them), 0A000 the same with force. Platform administrators';
+'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
+'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
+'or room kept for one (the errdetail counts them). Platform administrators';
 
 CREATE OR REPLACE FUNCTION rpq_store.node_busy(node_id bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -307,6 +317,12 @@ BEGIN
 		changed.health := change_node.health;
 		changed.health_reason := change_node.reason;
 		changed.silent := false;
+		changed.decided_health := NULL;
+		changed.decided_reason := NULL;
+	ELSIF changed.silent THEN
+		-- the present reason is that of the silence
+		changed.decided_reason := coalesce(change_node.reason,
+			CASE WHEN NOT changed.schedulable OR changed.decided_health <> 'healthy' THEN changed.decided_reason END);
 	ELSIF NOT changed.schedulable THEN
 		changed.health_reason := coalesce(change_node.reason, changed.health_reason);
 	ELSIF changed.health = 'healthy' THEN
@@ -314,7 +330,7 @@ BEGIN
 	END IF;
 	UPDATE rpq_store.node AS n
 	SET schedulable = changed.schedulable, health = changed.health, health_reason = changed.health_reason,
-		silent = changed.silent
+		silent = changed.silent, decided_health = changed.decided_health, decided_reason = changed.decided_reason
 	WHERE n.node_id = change_node.node_id;
 	PERFORM rpq_store.record(change_node.action, 'node', changed.node_id, changed.name, changed.tenant_id,
 		changed.pool_id,
@@ -373,23 +389,29 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.
 AS $$
 DECLARE
 	subject bigint := rpq_store.authorize('set_node_health', set_node_health.node);
-	busy text;
+	pools bigint[];
 BEGIN
 	IF set_node_health.health IS NULL OR set_node_health.health NOT IN ('healthy', 'degraded', 'unhealthy') THEN
 		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'health must be healthy, degraded or unhealthy';
 	END IF;
-	PERFORM rpq_store.fold(rpq_store.take_node_turns(ARRAY[subject]));
-	busy := rpq_store.node_busy(subject);
-	IF set_node_health.health = 'unhealthy' AND busy IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'a node that holds pods cannot be made unhealthy yet',
-			DETAIL = format('On it: %s.', busy),
-			HINT = 'Make it degraded, or cordon it, and stop what stands on it first.';
+	pools := rpq_store.take_node_turns(ARRAY[subject]);
+	IF set_node_health.health = 'healthy' THEN
+		-- without an executor from now on, until one reports again: else its old silence would speak against this
+		DELETE FROM rpq_store.node_seen WHERE node_id IN (
+			SELECT s.node_id FROM rpq_store.node_seen AS s
+			WHERE s.node_id = subject AND s.at <= rpq_store.node_cutoff() FOR UPDATE SKIP LOCKED);
 	END IF;
 	PERFORM rpq_store.change_node('set_node_health', subject, NULL, set_node_health.health,
 		rpq_store.check_reason(set_node_health.reason));
+	IF set_node_health.health = 'unhealthy' THEN
+		PERFORM rpq_store.lose_pods(ARRAY[subject], false, (rpq_store.caller()).actor);
+		PERFORM rpq_store.fold(pools);
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS
-'health of a node: healthy, degraded or unhealthy; nothing new is placed on one that is not healthy. reason: in '
-'words. Errors: 42704 unknown node, 22023 bad health or reason, 0A000 unhealthy while it holds pods, RQ009 '
-'fenced. Administrators of its pool';
+'health of a node: healthy, degraded or unhealthy; nothing new is placed on one that is not healthy, and what stands '
+'on one that turns unhealthy is lost: each workload with a pod there loses all its pods and is queued again, or has '
+'failed, as its on_node_loss says. healthy, of a node whose executor is silent: it counts as one without executor until '
+'it reports again. reason: in words. Errors: 42704 unknown node, 22023 bad health or reason, RQ009 fenced. '
+'Administrators of its pool';

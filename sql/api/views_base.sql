@@ -59,6 +59,19 @@ END;
 COMMENT ON FUNCTION rpq_store.at_least_zero(rpq.resources) IS
 	'by key, never below zero; the planner puts its body in place';
 
+CREATE OR REPLACE FUNCTION rpq_store.unavailable_of(takes_work boolean, capacity rpq.resources, usable rpq.resources,
+	used rpq.resources) RETURNS rpq.resources
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE WHEN takes_work
+				THEN rpq_store.at_least_zero(capacity OPERATOR(rpq.-) used)
+					 OPERATOR(rpq.-) rpq_store.at_least_zero(usable OPERATOR(rpq.-) used)
+				ELSE rpq_store.at_least_zero(capacity OPERATOR(rpq.-) used) END;
+END;
+COMMENT ON FUNCTION rpq_store.unavailable_of(boolean, rpq.resources, rpq.resources, rpq.resources) IS
+	'what is free on a node by its nominal capacity and cannot be had: all of it where nothing new is taken, else '
+	'what its machine does not have at present';
+
 -- A function, so that the planner sees a handful of rows at a small cost: of the index range "transactions since the
 -- cursor" it expects a third of the ledger, plans for that, and has it compiled.  STABLE: it reads the snapshot of the
 -- query that calls it, which is that of the balances.
@@ -132,22 +145,24 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 		   OPERATOR(rpq.-) coalesce(r.resources, '') AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
-	   coalesce(h.holds, 0) AS holds
+	   coalesce(h.holds, 0) AS holds, n.capacity
   FROM rpq_store.node n
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS holds
-			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id;
+			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id
+ WHERE NOT n.removing;
 COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
 
 CREATE OR REPLACE VIEW rpq_store.unavailable_now AS
 SELECT n.pool_id, n.type_id,
-	   rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) n.used) AS amount
+	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used) AS amount
   FROM rpq_store.node_now n
- WHERE NOT n.takes_work;
+ WHERE NOT n.takes_work OR NOT n.capacity OPERATOR(rpq.=) n.usable;
 COMMENT ON VIEW rpq_store.unavailable_now IS
-	'addends of unavailable: what is free on each node that takes nothing new';
+	'addends of unavailable: what is free on each node that takes nothing new, and what of a node''s room its '
+	'machine does not have at present';
 
 -- Each part is an outer join to one row, which the planner leaves out where nobody asks for it.
 CREATE OR REPLACE VIEW rpq_store.pool_now AS
@@ -179,7 +194,8 @@ SELECT p.*,
 					ON d.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM rpq_store.hold GROUP BY node_id) h
 					ON h.node_id = n.node_id
-				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy') y
+				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
+				   AND NOT n.removing) y
 		 ORDER BY coalesce(y.free OPERATOR(rpq.->) p.kind, 0) DESC,
 				  coalesce(y.free OPERATOR(rpq.->) 'cpu', 0) DESC, y.name
 		 LIMIT 1) AS largest_free,
@@ -196,13 +212,15 @@ SELECT p.*,
 				 UNION ALL
 				SELECT resources FROM uncounted WHERE pool_id = p.pool_id) y) u ON true
   LEFT JOIN LATERAL (
-		SELECT rpq.sum(rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) coalesce(l.used, '')
-											   OPERATOR(rpq.+) coalesce(d.resources, ''))) AS unavailable
+		SELECT rpq.sum(rpq_store.unavailable_of(n.schedulable AND NOT n.draining AND n.health = 'healthy', n.capacity,
+					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, ''))) AS unavailable
 		  FROM rpq_store.node n
 		  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 			ON d.node_id = n.node_id
-		 WHERE n.pool_id = p.pool_id AND NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')) x ON true
+		 WHERE n.pool_id = p.pool_id AND NOT n.removing
+		   AND (NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')
+				OR NOT n.capacity OPERATOR(rpq.=) n.usable)) x ON true
   LEFT JOIN LATERAL (
 		SELECT sum(y.waiting)::bigint AS waiting
 		  FROM (SELECT waiting FROM rpq_store.lane WHERE scope_id = p.pool_id
@@ -216,6 +234,6 @@ SELECT p.*,
   LEFT JOIN LATERAL (
 		SELECT string_agg(n.name || ' ' || n.health || coalesce(' (' || n.health_reason || ')', ''), ', '
 						  ORDER BY n.name) AS health
-		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy') s ON true;
+		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy' AND NOT n.removing) s ON true;
 COMMENT ON VIEW rpq_store.pool_now IS
 	'each pool with its figures: running counts the first pods (replica 0) that are placed';

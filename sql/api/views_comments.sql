@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node that takes nothing new';
+COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node and cannot be had';
 COMMENT ON COLUMN rpq_store.node_now.takes_work IS 'healthy, schedulable and not draining';
 COMMENT ON COLUMN rpq_store.node_now.held IS 'sum of the holds on the node';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';

@@ -48,7 +48,7 @@ COMMENT ON COLUMN rpq.nodes.labels IS 'labels, a json object';
 COMMENT ON COLUMN rpq.nodes.provider_id IS 'id of the machine where it was bought';
 COMMENT ON COLUMN rpq.nodes.autoscaler IS 'autoscaler that started it; NULL: none did';
 COMMENT ON COLUMN rpq.nodes.usable IS
-	'the lesser of nominal and reported capacity, by key: what counts in the pool''s total';
+	'the lesser of nominal and reported capacity, by key';
 COMMENT ON COLUMN rpq.nodes.pods IS 'number of pods on it';
 
 -- A pod is there while its attempt is the workload's present one: reports end attempts at once, folds take pods off

@@ -25,7 +25,8 @@ COMMENT ON COLUMN rpq.overview.total IS 'the pool quota: what its nodes hold';
 COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads hold';
 COMMENT ON COLUMN rpq.overview.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.overview.unavailable IS
-	'what is free on nodes that take nothing new (cordoned, draining, not healthy)';
+	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
+	'of their nominal capacity';
 COMMENT ON COLUMN rpq.overview.queued IS
 	'workloads that wait in this pool; those in queues of policies wait in no pool';
 COMMENT ON COLUMN rpq.overview.running IS 'workloads that hold nodes of this pool: starting and running';
@@ -67,7 +68,8 @@ COMMENT ON COLUMN rpq.pools.instance_types IS 'instance types that it has or has
 COMMENT ON COLUMN rpq.pools.total IS 'the pool quota: what its nodes hold';
 COMMENT ON COLUMN rpq.pools.used IS 'what placed workloads hold';
 COMMENT ON COLUMN rpq.pools.unavailable IS
-	'what is free on nodes that take nothing new (cordoned, draining, not healthy)';
+	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
+	'of their nominal capacity';
 COMMENT ON COLUMN rpq.pools.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.pools.lent IS
 	'what workloads of the shared pool hold on its nodes by idle-time sharing; not part of used';
@@ -133,7 +135,8 @@ COMMENT ON COLUMN rpq.pool_instances.instance_type IS 'name of the instance type
 COMMENT ON COLUMN rpq.pool_instances.nodes IS 'nodes of this type in the pool';
 COMMENT ON COLUMN rpq.pool_instances.total IS 'what those nodes hold';
 COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads hold on this type';
-COMMENT ON COLUMN rpq.pool_instances.unavailable IS 'what is free on those of its nodes that take nothing new';
+COMMENT ON COLUMN rpq.pool_instances.unavailable IS
+	'what is free on those of its nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_instances.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.pool_instances.scheduling_policy IS
 	'scheduling policy in force for this type: its own, else the pool''s';
@@ -157,6 +160,7 @@ COMMENT ON COLUMN rpq.pool_resources.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_resources.resource IS 'name of the resource';
 COMMENT ON COLUMN rpq.pool_resources.total IS 'what the pool''s nodes hold of it';
 COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads hold of it';
-COMMENT ON COLUMN rpq.pool_resources.unavailable IS 'what of it is free on nodes that take nothing new';
+COMMENT ON COLUMN rpq.pool_resources.unavailable IS
+	'what of it is free on nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_resources.available IS 'total - used - unavailable, never below zero';
 COMMENT ON COLUMN rpq.pool_resources.lent IS 'what workloads of the shared pool hold by idle-time sharing';

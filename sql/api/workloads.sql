@@ -51,6 +51,15 @@ COMMENT ON FUNCTION rpq.delete_workload(bigint) IS
 'stops a live workload and hides it from the lists; its rows go by retention. Returns false when it was hidden '
 'before. Errors: 42704. Callers: its owner and administrators of its pool';
 
+CREATE OR REPLACE FUNCTION rpq.requeue(workload bigint, delay interval DEFAULT '0', reason text DEFAULT NULL)
+RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_requeue';
+COMMENT ON FUNCTION rpq.requeue(bigint, interval, text) IS
+'takes a placed workload off its nodes, back to its lane with its submission time; what it held is free with the next '
+'cycle. delay: not admitted again before it is over. reason: in words, for the event. Returns false when it is not '
+'placed. Errors: 42704, 22023 a negative delay. Callers: executors of the tenant, administrators of its pool, its '
+'owner';
+
 CREATE OR REPLACE FUNCTION rpq.report_started(workload bigint, attempt int DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_report_started';

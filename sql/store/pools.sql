@@ -70,6 +70,8 @@ CREATE TABLE rpq_store.node (
 	health text NOT NULL DEFAULT 'healthy' CHECK (health IN ('healthy', 'degraded', 'unhealthy')),
 	health_reason text,
 	silent boolean NOT NULL DEFAULT false,
+	decided_health text CHECK (decided_health IN ('healthy', 'degraded')),
+	decided_reason text,
 	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
@@ -154,7 +156,7 @@ COMMENT ON COLUMN rpq_store.pool_instance.user_default_quota IS
 COMMENT ON TABLE rpq_store.pool_capacity IS 'the distinct node sizes of a pool; their sum is its total';
 COMMENT ON COLUMN rpq_store.pool_capacity.pool_id IS 'the pool';
 COMMENT ON COLUMN rpq_store.pool_capacity.type_id IS 'the instance type';
-COMMENT ON COLUMN rpq_store.pool_capacity.capacity IS 'what such a node holds for use';
+COMMENT ON COLUMN rpq_store.pool_capacity.capacity IS 'what such a node nominally holds';
 COMMENT ON COLUMN rpq_store.pool_capacity.nodes IS 'how many nodes of the pool have this type and size';
 
 COMMENT ON TABLE rpq_store.node IS 'one machine; it is in exactly one pool';
@@ -174,6 +176,9 @@ COMMENT ON COLUMN rpq_store.node.health IS
 'healthy, degraded or unhealthy; nothing new is placed on one that is not healthy';
 COMMENT ON COLUMN rpq_store.node.health_reason IS 'why it is not healthy, or cordoned, in words';
 COMMENT ON COLUMN rpq_store.node.silent IS 'it is unhealthy because its executor was silent, not by a decision';
+COMMENT ON COLUMN rpq_store.node.decided_health IS
+'while it is silent, the health that it has again with the next sign of life; NULL: it is not silent';
+COMMENT ON COLUMN rpq_store.node.decided_reason IS 'while it is silent, the health_reason that goes with that';
 COMMENT ON COLUMN rpq_store.node.removing IS
 'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';

@@ -455,6 +455,8 @@ CREATE TABLE rpq_store.node (
 	health text NOT NULL DEFAULT 'healthy' CHECK (health IN ('healthy', 'degraded', 'unhealthy')),
 	health_reason text,
 	silent boolean NOT NULL DEFAULT false,
+	decided_health text CHECK (decided_health IN ('healthy', 'degraded')),
+	decided_reason text,
 	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
@@ -539,7 +541,7 @@ COMMENT ON COLUMN rpq_store.pool_instance.user_default_quota IS
 COMMENT ON TABLE rpq_store.pool_capacity IS 'the distinct node sizes of a pool; their sum is its total';
 COMMENT ON COLUMN rpq_store.pool_capacity.pool_id IS 'the pool';
 COMMENT ON COLUMN rpq_store.pool_capacity.type_id IS 'the instance type';
-COMMENT ON COLUMN rpq_store.pool_capacity.capacity IS 'what such a node holds for use';
+COMMENT ON COLUMN rpq_store.pool_capacity.capacity IS 'what such a node nominally holds';
 COMMENT ON COLUMN rpq_store.pool_capacity.nodes IS 'how many nodes of the pool have this type and size';
 
 COMMENT ON TABLE rpq_store.node IS 'one machine; it is in exactly one pool';
@@ -559,6 +561,9 @@ COMMENT ON COLUMN rpq_store.node.health IS
 'healthy, degraded or unhealthy; nothing new is placed on one that is not healthy';
 COMMENT ON COLUMN rpq_store.node.health_reason IS 'why it is not healthy, or cordoned, in words';
 COMMENT ON COLUMN rpq_store.node.silent IS 'it is unhealthy because its executor was silent, not by a decision';
+COMMENT ON COLUMN rpq_store.node.decided_health IS
+'while it is silent, the health that it has again with the next sign of life; NULL: it is not silent';
+COMMENT ON COLUMN rpq_store.node.decided_reason IS 'while it is silent, the health_reason that goes with that';
 COMMENT ON COLUMN rpq_store.node.removing IS
 'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
@@ -2613,9 +2618,9 @@ AS $$
 BEGIN
 	DELETE FROM rpq_store.pool_capacity WHERE pool_id = ANY (recount_capacity.pools);
 	INSERT INTO rpq_store.pool_capacity (pool_id, type_id, capacity, nodes)
-	SELECT n.pool_id, n.type_id, n.usable, count(*)
-	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools)
-	GROUP BY n.pool_id, n.type_id, n.usable;
+	SELECT n.pool_id, n.type_id, n.capacity, count(*)
+	FROM rpq_store.node AS n WHERE n.pool_id = ANY (recount_capacity.pools) AND NOT n.removing
+	GROUP BY n.pool_id, n.type_id, n.capacity;
 	-- a total that is out of range (22003) is refused here, not met by every later reader
 	PERFORM c.pool_id, rpq.sum(c.capacity OPERATOR(rpq.*) c.nodes::numeric)
 	FROM rpq_store.pool_capacity AS c WHERE c.pool_id = ANY (recount_capacity.pools) GROUP BY c.pool_id;
@@ -2731,7 +2736,7 @@ COMMENT ON FUNCTION rpq_store.check_pool_status(rpq_store.pool) IS
 'refuses (RQ004) a pool that is being created or deleted, or is no more';
 -- Nodes: adding, removing, cordon and health.
 --
--- Writes node, and node_load and node_seen of nodes that go, under the turn of the pool concerned.
+-- Writes node, under the turn of the pool concerned.  What becomes of the pods of a node that is lost: node_loss.sql.
 
 CREATE FUNCTION rpq_store.node_settings(node_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -2780,14 +2785,19 @@ DECLARE
 	old_node record;
 BEGIN
 	FOR old_node IN
-		SELECT n.node_id, n.name, n.pool_id, n.type_id, n.capacity, n.labels, p.name AS pool, t.name AS type
+		SELECT n.node_id, n.name, n.pool_id, n.type_id, n.capacity, n.labels, p.name AS pool, t.name AS type,
+			n.removing
 		FROM rpq_store.node AS n
 		JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
 		JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
 		WHERE n.tenant_id = relabel_nodes.tenant_id AND n.name = ANY (relabel_nodes.names)
 		ORDER BY n.name
 	LOOP
-		IF old_node.pool_id <> relabel_nodes.pool_id OR old_node.type_id <> relabel_nodes.type_id
+		IF old_node.removing THEN
+			RAISE EXCEPTION USING ERRCODE = '42710',
+				MESSAGE = format('node "%s" is still being removed', old_node.name),
+				DETAIL = 'A transaction keeps a workload locked that has a pod on it.', HINT = 'Try again later.';
+		ELSIF old_node.pool_id <> relabel_nodes.pool_id OR old_node.type_id <> relabel_nodes.type_id
 			OR old_node.capacity::text <> relabel_nodes.capacity::text THEN
 			RAISE EXCEPTION USING ERRCODE = '42710', MESSAGE = format('node "%s" already exists', old_node.name),
 				DETAIL = format('It is in pool "%s", of instance type "%s", with capacity %s.',
@@ -2984,27 +2994,32 @@ BEGIN
 	SELECT string_agg(format('%s (%s)', n.name, b.what), ', ' ORDER BY n.name) INTO busy
 	FROM rpq_store.node AS n, LATERAL rpq_store.node_busy(n.node_id) AS b (what)
 	WHERE n.node_id = ANY (gone) AND b.what IS NOT NULL;
-	IF busy IS NOT NULL AND coalesce(remove_nodes.force, false) THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000',
-			MESSAGE = 'removing nodes by force while they hold pods is not supported',
-			DETAIL = busy, HINT = 'Cordon the nodes and stop what stands on them first.';
-	ELSIF busy IS NOT NULL THEN
+	IF busy IS NOT NULL AND NOT coalesce(remove_nodes.force, false) THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy,
-			HINT = 'Cordon the nodes and stop what stands on them first.';
+			HINT = 'Cordon the nodes and stop what stands on them first, or remove them by force: then it is lost.';
 	END IF;
 	PERFORM rpq_store.record('remove_nodes', 'node', n.node_id, n.name, n.tenant_id, n.pool_id,
 		rpq_store.node_settings(n.node_id), NULL)
 	FROM rpq_store.node AS n WHERE n.node_id = ANY (gone);
-	DELETE FROM rpq_store.node_load WHERE node_id = ANY (gone);
-	DELETE FROM rpq_store.node_seen WHERE node_id = ANY (gone);
-	DELETE FROM rpq_store.node WHERE node_id = ANY (gone);
+	IF busy IS NOT NULL THEN
+		PERFORM rpq_store.lose_pods(gone, true, (rpq_store.caller()).actor);
+		PERFORM rpq_store.fold(pools);
+	END IF;
+	IF rpq_store.drop_nodes(gone) < cardinality(gone) THEN
+		-- a client keeps a workload locked that has a pod there: a later cycle takes it off, and then the node
+		UPDATE rpq_store.node AS n
+		SET removing = true, schedulable = false, health = 'unhealthy', health_reason = 'removed', silent = false,
+			decided_health = NULL, decided_reason = NULL
+		WHERE n.node_id = ANY (gone);
+	END IF;
 	PERFORM rpq_store.recount_capacity(pools);
 	RETURN cardinality(gone);
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
-'takes machines out of the inventory; returns how many. Errors: 22023 no names, 42704 unknown node, RQ006 a node '
-'holds pods or room kept for one (the errdetail counts them), 0A000 the same with force. Platform administrators';
+'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
+'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
+'or room kept for one (the errdetail counts them). Platform administrators';
 
 CREATE FUNCTION rpq_store.node_busy(node_id bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3038,6 +3053,12 @@ BEGIN
 		changed.health := change_node.health;
 		changed.health_reason := change_node.reason;
 		changed.silent := false;
+		changed.decided_health := NULL;
+		changed.decided_reason := NULL;
+	ELSIF changed.silent THEN
+		-- the present reason is that of the silence
+		changed.decided_reason := coalesce(change_node.reason,
+			CASE WHEN NOT changed.schedulable OR changed.decided_health <> 'healthy' THEN changed.decided_reason END);
 	ELSIF NOT changed.schedulable THEN
 		changed.health_reason := coalesce(change_node.reason, changed.health_reason);
 	ELSIF changed.health = 'healthy' THEN
@@ -3045,7 +3066,7 @@ BEGIN
 	END IF;
 	UPDATE rpq_store.node AS n
 	SET schedulable = changed.schedulable, health = changed.health, health_reason = changed.health_reason,
-		silent = changed.silent
+		silent = changed.silent, decided_health = changed.decided_health, decided_reason = changed.decided_reason
 	WHERE n.node_id = change_node.node_id;
 	PERFORM rpq_store.record(change_node.action, 'node', changed.node_id, changed.name, changed.tenant_id,
 		changed.pool_id,
@@ -3104,26 +3125,225 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.
 AS $$
 DECLARE
 	subject bigint := rpq_store.authorize('set_node_health', set_node_health.node);
-	busy text;
+	pools bigint[];
 BEGIN
 	IF set_node_health.health IS NULL OR set_node_health.health NOT IN ('healthy', 'degraded', 'unhealthy') THEN
 		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'health must be healthy, degraded or unhealthy';
 	END IF;
-	PERFORM rpq_store.fold(rpq_store.take_node_turns(ARRAY[subject]));
-	busy := rpq_store.node_busy(subject);
-	IF set_node_health.health = 'unhealthy' AND busy IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'a node that holds pods cannot be made unhealthy yet',
-			DETAIL = format('On it: %s.', busy),
-			HINT = 'Make it degraded, or cordon it, and stop what stands on it first.';
+	pools := rpq_store.take_node_turns(ARRAY[subject]);
+	IF set_node_health.health = 'healthy' THEN
+		-- without an executor from now on, until one reports again: else its old silence would speak against this
+		DELETE FROM rpq_store.node_seen WHERE node_id IN (
+			SELECT s.node_id FROM rpq_store.node_seen AS s
+			WHERE s.node_id = subject AND s.at <= rpq_store.node_cutoff() FOR UPDATE SKIP LOCKED);
 	END IF;
 	PERFORM rpq_store.change_node('set_node_health', subject, NULL, set_node_health.health,
 		rpq_store.check_reason(set_node_health.reason));
+	IF set_node_health.health = 'unhealthy' THEN
+		PERFORM rpq_store.lose_pods(ARRAY[subject], false, (rpq_store.caller()).actor);
+		PERFORM rpq_store.fold(pools);
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS
-'health of a node: healthy, degraded or unhealthy; nothing new is placed on one that is not healthy. reason: in '
-'words. Errors: 42704 unknown node, 22023 bad health or reason, 0A000 unhealthy while it holds pods, RQ009 '
-'fenced. Administrators of its pool';
+'health of a node: healthy, degraded or unhealthy; nothing new is placed on one that is not healthy, and what stands '
+'on one that turns unhealthy is lost: each workload with a pod there loses all its pods and is queued again, or has '
+'failed, as its on_node_loss says. healthy, of a node whose executor is silent: it counts as one without executor until '
+'it reports again. reason: in words. Errors: 42704 unknown node, 22023 bad health or reason, RQ009 fenced. '
+'Administrators of its pool';
+-- Ends of attempts that nobody's own call brings about: nodes that are lost, and what a cycle does before it decides.
+--
+-- Writes workload (SKIP LOCKED: a row that its client keeps locked is passed over and follows with a later cycle) and
+-- entry; node, hold, node_load, node_seen, pod_report and turn under the turns of the pools concerned.
+
+CREATE FUNCTION rpq_store.workload_shape(scope_id bigint, account_id bigint, priority int, replicas int,
+	guarantee boolean, checkpointable boolean, workload_type text, resources rpq.resources, instance_types bigint[],
+	max_runtime interval, not_before timestamptz)
+RETURNS bigint LANGUAGE c IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_workload_shape';
+COMMENT ON FUNCTION rpq_store.workload_shape(bigint, bigint, int, int, boolean, boolean, text, rpq.resources, bigint[],
+	interval, timestamptz) IS
+'with scope_id the key of the lane of a workload that has these columns';
+
+CREATE FUNCTION rpq_store.end_attempts(workloads bigint[], attempts int[], ends text[], causes text[],
+	details text[], actor text, at timestamptz)
+RETURNS SETOF rpq_store.entry
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH found AS (
+		SELECT w.*, x.ends, x.why, x.how
+		FROM unnest($1, $2, $3, $4, $5) AS x (workload_id, of_attempt, ends, why, how)
+		JOIN rpq_store.workload AS w ON w.workload_id = x.workload_id
+		WHERE w.status IN ('starting', 'running') AND w.attempt = x.of_attempt
+		ORDER BY w.workload_id
+		FOR UPDATE OF w SKIP LOCKED),
+	decided AS (
+		SELECT f.*, d.becomes, greatest($7, f.started_at, f.running_at) AS end_at,
+			CASE WHEN d.becomes = 'queued'
+				 THEN rpq_store.workload_shape(f.scope_id, f.account_id, f.priority, f.replicas, f.guarantee,
+					f.checkpointable, f.workload_type, f.resources, f.instance_types, f.max_runtime, NULL)
+				 ELSE f.shape END AS new_shape
+		FROM found AS f
+		CROSS JOIN LATERAL (SELECT CASE WHEN f.ends <> 'lost' THEN f.ends
+										WHEN f.on_node_loss = 'fail' THEN 'failed'
+										ELSE 'queued' END AS becomes) AS d),
+	back AS (
+		UPDATE rpq_store.workload AS w
+		SET status = 'queued', shape = d.new_shape, cause = d.why, detail = d.how, pool_id = NULL, type_id = NULL,
+			policy_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
+		FROM decided AS d WHERE d.becomes = 'queued' AND w.workload_id = d.workload_id),
+	ended AS (
+		UPDATE rpq_store.workload AS w
+		SET status = d.becomes, ended_at = d.end_at, cause = d.why, detail = d.how
+		FROM decided AS d WHERE d.becomes <> 'queued' AND w.workload_id = d.workload_id)
+	INSERT INTO rpq_store.entry AS e (scope_id, at, workload_id, shape, submitted_at, account_id, policy_id, pool_id,
+		type_id, attempt, waiting, kind, status, actor, cause, detail, resources)
+	SELECT d.scope_id, d.end_at, d.workload_id, d.new_shape, CASE WHEN d.becomes = 'queued' THEN d.submitted_at END,
+		d.account_id, d.policy_id, d.pool_id, d.type_id, d.attempt, CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END,
+		'release', d.becomes, $6, d.why, d.how, rpq.resources_mul(d.resources, -d.replicas::numeric)
+	FROM decided AS d
+	ORDER BY d.workload_id
+	RETURNING e.*
+$$;
+COMMENT ON FUNCTION rpq_store.end_attempts(bigint[], int[], text[], text[], text[], text, timestamptz) IS
+'ends the present attempts of placed workloads, each with one release of all that it holds: ends is succeeded, failed, '
+'stopped, queued (back to its lane with its submission time) or lost (queued, or failed by on_node_loss). Returns the '
+'entries. Another attempt than the present, and a row that somebody keeps locked, are passed over';
+
+CREATE FUNCTION rpq_store.lose_pods(nodes bigint[], removed boolean, actor text) RETURNS int
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH hit AS (
+		SELECT w.workload_id, w.attempt, min(format('node "%s" %s', n.name, CASE WHEN $2 THEN 'was removed'
+			ELSE 'is unhealthy' || coalesce(': ' || n.health_reason, '') END)) AS detail
+		FROM rpq_store.pod AS p
+		JOIN rpq_store.node AS n ON n.node_id = p.node_id
+		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+		WHERE p.node_id = ANY ($1) AND w.status IN ('starting', 'running')
+		GROUP BY w.workload_id, w.attempt),
+	listed AS (
+		SELECT array_agg(h.workload_id) AS workloads, array_agg(h.attempt) AS attempts,
+			array_agg('lost'::text) AS ends, array_agg('node_lost'::text) AS causes,
+			array_agg(h.detail) AS details
+		FROM hit AS h)
+	SELECT count(e.entry_id)::int
+	FROM listed AS l
+	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $3, rpq.now()) AS e
+$$;
+COMMENT ON FUNCTION rpq_store.lose_pods(bigint[], boolean, text) IS
+'each workload with a pod on one of these nodes loses all its pods: it is queued again, or has failed, as its '
+'on_node_loss says, with the cause node_lost. removed: the nodes are taken away, else they are unhealthy. Returns how '
+'many; one whose row its client keeps locked is passed over, and its pods stay for now. The caller holds the turns of '
+'the nodes'' pools';
+
+-- Nodes that are removed by force stay until the last pod has left them.
+CREATE FUNCTION rpq_store.drop_nodes(nodes bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	empty bigint[];
+BEGIN
+	SELECT array_agg(n.node_id) INTO empty FROM rpq_store.node AS n
+	WHERE n.node_id = ANY (drop_nodes.nodes)
+	  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = n.node_id);
+	DELETE FROM rpq_store.hold WHERE node_id = ANY (empty);
+	DELETE FROM rpq_store.node_load WHERE node_id = ANY (empty);
+	DELETE FROM rpq_store.node WHERE node_id = ANY (empty);
+	-- what an executor is writing at this moment goes with the next sweep
+	DELETE FROM rpq_store.node_seen WHERE node_id IN (
+		SELECT s.node_id FROM rpq_store.node_seen AS s WHERE s.node_id = ANY (empty) FOR UPDATE SKIP LOCKED);
+	DELETE FROM rpq_store.pod_report WHERE pod_id IN (
+		SELECT r.pod_id FROM rpq_store.pod_report AS r WHERE r.node_id = ANY (empty) FOR UPDATE SKIP LOCKED);
+	RETURN coalesce(cardinality(empty), 0);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.drop_nodes(bigint[]) IS
+'deletes those of these nodes that no pod is on, with what belongs to them; returns how many. The caller holds the '
+'turns of their pools';
+
+CREATE FUNCTION rpq_store.node_cutoff() RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT rpq.now() - current_setting('rpq.node_timeout')::interval $$;
+COMMENT ON FUNCTION rpq_store.node_cutoff() IS
+'an executor whose last sign of life is no later than this is silent';
+
+-- What nodes said of themselves: signs of life and capacity.
+CREATE FUNCTION rpq_store.hear_nodes(pools bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	cutoff timestamptz := rpq_store.node_cutoff();
+	changed int;
+	more int;
+BEGIN
+	UPDATE rpq_store.node AS n
+	SET health = coalesce(n.decided_health, 'healthy'), health_reason = n.decided_reason, silent = false,
+		decided_health = NULL, decided_reason = NULL
+	FROM rpq_store.node_seen AS s
+	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools) AND n.silent AND s.at > cutoff;
+	GET DIAGNOSTICS changed = ROW_COUNT;
+	UPDATE rpq_store.node AS n
+	SET health = 'unhealthy', health_reason = format('no sign of life since %s', s.at), silent = true,
+		decided_health = n.health, decided_reason = n.health_reason
+	FROM rpq_store.node_seen AS s
+	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools) AND n.health <> 'unhealthy' AND s.at <= cutoff;
+	GET DIAGNOSTICS more = ROW_COUNT;
+	changed := changed + more;
+	-- of what a report does not name the node has what it nominally has; what it names beyond that is not used
+	UPDATE rpq_store.node AS n
+	SET reported = s.reported,
+		usable = rpq.least(n.capacity, rpq.least(s.reported,
+			s.reported OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) n.capacity))
+	FROM rpq_store.node_seen AS s
+	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools)
+	  AND s.reported IS NOT NULL AND coalesce(n.reported OPERATOR(rpq.<>) s.reported, true);
+	GET DIAGNOSTICS more = ROW_COUNT;
+	RETURN changed + more;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.hear_nodes(bigint[]) IS
+'nodes of these pools whose executor is silent turn unhealthy, those that silence alone made so have their former '
+'health again, and what nodes reported of their capacity is taken over; returns how many. The caller holds the turns';
+
+CREATE FUNCTION rpq_store.sweep_pools(pools bigint[]) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'sync_node'
+AS $$
+DECLARE
+	lost bigint[];
+	removed boolean;
+	changed int := rpq_store.hear_nodes(sweep_pools.pools);
+	more int;
+BEGIN
+	FOR lost, removed IN
+		SELECT array_agg(n.node_id), n.removing
+		FROM rpq_store.node AS n
+		WHERE n.pool_id = ANY (sweep_pools.pools) AND n.health = 'unhealthy'
+		GROUP BY n.removing ORDER BY n.removing
+	LOOP
+		changed := changed + rpq_store.lose_pods(lost, removed, 'system');
+	END LOOP;
+	changed := changed + rpq_store.drop_nodes(ARRAY(
+		SELECT n.node_id FROM rpq_store.node AS n
+		WHERE n.pool_id = ANY (sweep_pools.pools) AND n.removing AND n.health = 'unhealthy'));
+	DELETE FROM rpq_store.hold AS h
+	WHERE h.scope_id = ANY (sweep_pools.pools) AND h.purpose = 'stopping'
+	  AND (h.expires_at <= rpq.now()
+		OR NOT EXISTS (SELECT FROM rpq_store.node_seen AS s
+					   WHERE s.node_id = h.node_id AND s.at > rpq_store.node_cutoff()));
+	GET DIAGNOSTICS more = ROW_COUNT;
+	IF changed + more > 0 THEN
+		UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1 WHERE t.scope_id = ANY (sweep_pools.pools);
+	END IF;
+	DELETE FROM rpq_store.node_seen WHERE node_id IN (
+		SELECT s.node_id FROM rpq_store.node_seen AS s
+		WHERE NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = s.node_id) FOR UPDATE SKIP LOCKED);
+	RETURN changed + more;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.sweep_pools(bigint[]) IS
+'what a cycle does with its pools before it decides: hears nodes, takes pods off unhealthy ones, deletes nodes that '
+'were removed by force and are empty, ends holds that are over. Returns how many of these things it did. The caller '
+'holds the turns, which are changed when anything was done';
 -- What pools.sql checks before it makes or changes a pool, and how it picks nodes.  Writes nothing.
 
 CREATE FUNCTION rpq_store.pool_settings(pool_id bigint) RETURNS jsonb
@@ -4368,6 +4588,15 @@ AS 'MODULE_PATHNAME', 'rpq_delete_workload';
 COMMENT ON FUNCTION rpq.delete_workload(bigint) IS
 'stops a live workload and hides it from the lists; its rows go by retention. Returns false when it was hidden '
 'before. Errors: 42704. Callers: its owner and administrators of its pool';
+
+CREATE FUNCTION rpq.requeue(workload bigint, delay interval DEFAULT '0', reason text DEFAULT NULL)
+RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_requeue';
+COMMENT ON FUNCTION rpq.requeue(bigint, interval, text) IS
+'takes a placed workload off its nodes, back to its lane with its submission time; what it held is free with the next '
+'cycle. delay: not admitted again before it is over. reason: in words, for the event. Returns false when it is not '
+'placed. Errors: 42704, 22023 a negative delay. Callers: executors of the tenant, administrators of its pool, its '
+'owner';
 
 CREATE FUNCTION rpq.report_started(workload bigint, attempt int DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -6045,8 +6274,9 @@ AS $$
 			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL) AS u
 		GROUP BY u.pool_id),
 	size AS (
-		SELECT n.pool_id, n.type_id, n.usable AS capacity, count(*) AS nodes
-		FROM rpq_store.node AS n GROUP BY n.pool_id, n.type_id, n.usable),
+		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
+		FROM rpq_store.node AS n WHERE NOT n.removing GROUP BY n.pool_id, n.type_id, n.capacity),
+	-- one that is being removed counts for as long as a pod, whose workload its client keeps locked, is on it
 	total AS (
 		SELECT n.pool_id, rpq.sum(n.capacity) AS amount FROM rpq_store.node AS n GROUP BY n.pool_id)
 	-- nominal capacity: what a node reports less, or its health, takes away by force
@@ -6152,9 +6382,6 @@ AS $$
 		UNION ALL
 		SELECT format('hold %s', h.hold_id), 'workload', h.workload_id FROM rpq_store.hold AS h
 		WHERE NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = h.workload_id)
-		UNION ALL
-		SELECT 'node_seen', 'node', s.node_id FROM rpq_store.node_seen AS s
-		WHERE NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = s.node_id)
 		UNION ALL
 		SELECT format('quota of account %s in pool %s', q.account_id, q.pool_id), 'instance type', q.type_id
 		FROM rpq_store.member_quota AS q
@@ -6461,6 +6688,19 @@ END;
 COMMENT ON FUNCTION rpq_store.at_least_zero(rpq.resources) IS
 	'by key, never below zero; the planner puts its body in place';
 
+CREATE FUNCTION rpq_store.unavailable_of(takes_work boolean, capacity rpq.resources, usable rpq.resources,
+	used rpq.resources) RETURNS rpq.resources
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+	SELECT CASE WHEN takes_work
+				THEN rpq_store.at_least_zero(capacity OPERATOR(rpq.-) used)
+					 OPERATOR(rpq.-) rpq_store.at_least_zero(usable OPERATOR(rpq.-) used)
+				ELSE rpq_store.at_least_zero(capacity OPERATOR(rpq.-) used) END;
+END;
+COMMENT ON FUNCTION rpq_store.unavailable_of(boolean, rpq.resources, rpq.resources, rpq.resources) IS
+	'what is free on a node by its nominal capacity and cannot be had: all of it where nothing new is taken, else '
+	'what its machine does not have at present';
+
 -- A function, so that the planner sees a handful of rows at a small cost: of the index range "transactions since the
 -- cursor" it expects a third of the ledger, plans for that, and has it compiled.  STABLE: it reads the snapshot of the
 -- query that calls it, which is that of the balances.
@@ -6534,22 +6774,24 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 		   OPERATOR(rpq.-) coalesce(r.resources, '') AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
-	   coalesce(h.holds, 0) AS holds
+	   coalesce(h.holds, 0) AS holds, n.capacity
   FROM rpq_store.node n
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS holds
-			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id;
+			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id
+ WHERE NOT n.removing;
 COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
 
 CREATE VIEW rpq_store.unavailable_now AS
 SELECT n.pool_id, n.type_id,
-	   rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) n.used) AS amount
+	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used) AS amount
   FROM rpq_store.node_now n
- WHERE NOT n.takes_work;
+ WHERE NOT n.takes_work OR NOT n.capacity OPERATOR(rpq.=) n.usable;
 COMMENT ON VIEW rpq_store.unavailable_now IS
-	'addends of unavailable: what is free on each node that takes nothing new';
+	'addends of unavailable: what is free on each node that takes nothing new, and what of a node''s room its '
+	'machine does not have at present';
 
 -- Each part is an outer join to one row, which the planner leaves out where nobody asks for it.
 CREATE VIEW rpq_store.pool_now AS
@@ -6581,7 +6823,8 @@ SELECT p.*,
 					ON d.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM rpq_store.hold GROUP BY node_id) h
 					ON h.node_id = n.node_id
-				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy') y
+				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
+				   AND NOT n.removing) y
 		 ORDER BY coalesce(y.free OPERATOR(rpq.->) p.kind, 0) DESC,
 				  coalesce(y.free OPERATOR(rpq.->) 'cpu', 0) DESC, y.name
 		 LIMIT 1) AS largest_free,
@@ -6598,13 +6841,15 @@ SELECT p.*,
 				 UNION ALL
 				SELECT resources FROM uncounted WHERE pool_id = p.pool_id) y) u ON true
   LEFT JOIN LATERAL (
-		SELECT rpq.sum(rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) coalesce(l.used, '')
-											   OPERATOR(rpq.+) coalesce(d.resources, ''))) AS unavailable
+		SELECT rpq.sum(rpq_store.unavailable_of(n.schedulable AND NOT n.draining AND n.health = 'healthy', n.capacity,
+					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, ''))) AS unavailable
 		  FROM rpq_store.node n
 		  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 			ON d.node_id = n.node_id
-		 WHERE n.pool_id = p.pool_id AND NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')) x ON true
+		 WHERE n.pool_id = p.pool_id AND NOT n.removing
+		   AND (NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')
+				OR NOT n.capacity OPERATOR(rpq.=) n.usable)) x ON true
   LEFT JOIN LATERAL (
 		SELECT sum(y.waiting)::bigint AS waiting
 		  FROM (SELECT waiting FROM rpq_store.lane WHERE scope_id = p.pool_id
@@ -6618,7 +6863,7 @@ SELECT p.*,
   LEFT JOIN LATERAL (
 		SELECT string_agg(n.name || ' ' || n.health || coalesce(' (' || n.health_reason || ')', ''), ', '
 						  ORDER BY n.name) AS health
-		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy') s ON true;
+		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy' AND NOT n.removing) s ON true;
 COMMENT ON VIEW rpq_store.pool_now IS
 	'each pool with its figures: running counts the first pods (replica 0) that are placed';
 -- Members and their personal quotas.  rpq.members may be written (writable.sql): its rows come out of a WITH query,
@@ -6732,7 +6977,8 @@ COMMENT ON COLUMN rpq.overview.total IS 'the pool quota: what its nodes hold';
 COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads hold';
 COMMENT ON COLUMN rpq.overview.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.overview.unavailable IS
-	'what is free on nodes that take nothing new (cordoned, draining, not healthy)';
+	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
+	'of their nominal capacity';
 COMMENT ON COLUMN rpq.overview.queued IS
 	'workloads that wait in this pool; those in queues of policies wait in no pool';
 COMMENT ON COLUMN rpq.overview.running IS 'workloads that hold nodes of this pool: starting and running';
@@ -6774,7 +7020,8 @@ COMMENT ON COLUMN rpq.pools.instance_types IS 'instance types that it has or has
 COMMENT ON COLUMN rpq.pools.total IS 'the pool quota: what its nodes hold';
 COMMENT ON COLUMN rpq.pools.used IS 'what placed workloads hold';
 COMMENT ON COLUMN rpq.pools.unavailable IS
-	'what is free on nodes that take nothing new (cordoned, draining, not healthy)';
+	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
+	'of their nominal capacity';
 COMMENT ON COLUMN rpq.pools.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.pools.lent IS
 	'what workloads of the shared pool hold on its nodes by idle-time sharing; not part of used';
@@ -6840,7 +7087,8 @@ COMMENT ON COLUMN rpq.pool_instances.instance_type IS 'name of the instance type
 COMMENT ON COLUMN rpq.pool_instances.nodes IS 'nodes of this type in the pool';
 COMMENT ON COLUMN rpq.pool_instances.total IS 'what those nodes hold';
 COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads hold on this type';
-COMMENT ON COLUMN rpq.pool_instances.unavailable IS 'what is free on those of its nodes that take nothing new';
+COMMENT ON COLUMN rpq.pool_instances.unavailable IS
+	'what is free on those of its nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_instances.available IS 'total - used - unavailable, by key, never below zero';
 COMMENT ON COLUMN rpq.pool_instances.scheduling_policy IS
 	'scheduling policy in force for this type: its own, else the pool''s';
@@ -6864,7 +7112,8 @@ COMMENT ON COLUMN rpq.pool_resources.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_resources.resource IS 'name of the resource';
 COMMENT ON COLUMN rpq.pool_resources.total IS 'what the pool''s nodes hold of it';
 COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads hold of it';
-COMMENT ON COLUMN rpq.pool_resources.unavailable IS 'what of it is free on nodes that take nothing new';
+COMMENT ON COLUMN rpq.pool_resources.unavailable IS
+	'what of it is free on nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_resources.available IS 'total - used - unavailable, never below zero';
 COMMENT ON COLUMN rpq.pool_resources.lent IS 'what workloads of the shared pool hold by idle-time sharing';
 -- Views of nodes and of the pods on them.
@@ -6917,7 +7166,7 @@ COMMENT ON COLUMN rpq.nodes.labels IS 'labels, a json object';
 COMMENT ON COLUMN rpq.nodes.provider_id IS 'id of the machine where it was bought';
 COMMENT ON COLUMN rpq.nodes.autoscaler IS 'autoscaler that started it; NULL: none did';
 COMMENT ON COLUMN rpq.nodes.usable IS
-	'the lesser of nominal and reported capacity, by key: what counts in the pool''s total';
+	'the lesser of nominal and reported capacity, by key';
 COMMENT ON COLUMN rpq.nodes.pods IS 'number of pods on it';
 
 -- A pod is there while its attempt is the workload's present one: reports end attempts at once, folds take pods off
@@ -7967,7 +8216,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node that takes nothing new';
+COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node and cannot be had';
 COMMENT ON COLUMN rpq_store.node_now.takes_work IS 'healthy, schedulable and not draining';
 COMMENT ON COLUMN rpq_store.node_now.held IS 'sum of the holds on the node';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';

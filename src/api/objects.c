@@ -46,7 +46,7 @@
 	" FROM rpq_store.pool o WHERE o.status <> 'deleted' AND "
 #define NODE_BODY \
 	"SELECT o.node_id, o.tenant_id," ADMINISTERS("o.pool_id") ", false," SEES_POOL("p") \
-	" FROM rpq_store.node o JOIN rpq_store.pool p ON p.pool_id = o.pool_id WHERE "
+	" FROM rpq_store.node o JOIN rpq_store.pool p ON p.pool_id = o.pool_id WHERE NOT o.removing AND "
 #define WORKLOAD_BODY \
 	"SELECT o.workload_id, o.tenant_id," ADMINISTERS("ANY (ARRAY[o.pool_id, o.scope_id])") "," \
 	" o.account_id = $4, false FROM rpq_store.workload o WHERE "

@@ -21,6 +21,7 @@
 #include "rpq.h"
 #include "store/cycle.h"
 #include "store/spi.h"
+#include "store/sweep.h"
 
 PG_FUNCTION_INFO_V1(rpq_schedule);
 PG_FUNCTION_INFO_V1(rpq_run_cycles);
@@ -256,7 +257,14 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	scopes = scopes_to_schedule(fcinfo, dry_run, &n);
 	output.account_id = rpq_known_caller()->account_id;
 	if (!dry_run)
+	{
+		int64	   *unswept;
+		int			nunswept;
+
 		n = cycle_take_turns(scopes, n, false, scopes);
+		nunswept = sweep_find(scopes, n, &unswept);
+		sweep(unswept, nunswept);
+	}
 	output.book = cycle_open(scopes, n, dry_run ? CYCLE_LOOK : CYCLE_ACT);
 	plan = cycle_decide(output.book, dry_run ? PG_INT32_MAX : rpq_cycle_batch, dry_run);
 	if (plan != NULL)
@@ -349,11 +357,15 @@ typedef struct CycleSum
 } CycleSum;
 
 static void
-run_one(int64 scope_id, CycleSum *sum)
+run_one(int64 scope_id, bool unswept, CycleSum *sum)
 {
-	Book	   *book = cycle_open(&scope_id, 1, CYCLE_ACT_AGAIN);
-	CyclePlan  *plan = cycle_decide(book, rpq_cycle_batch, false);
+	Book	   *book;
+	CyclePlan  *plan;
 
+	if (unswept)
+		sweep(&scope_id, 1);
+	book = cycle_open(&scope_id, 1, CYCLE_ACT_AGAIN);
+	plan = cycle_decide(book, rpq_cycle_batch, false);
 	book_apply(book, plan);
 	sum->entries += book->nentries;
 	sum->admitted += plan == NULL ? 0 : plan->nadmissions;
@@ -361,19 +373,42 @@ run_one(int64 scope_id, CycleSum *sum)
 	cycle_close(book);
 }
 
+/* What is in one of two lists, ascending. */
+static int64 *
+either(const int64 *a, int *na, const int64 *b, int nb)
+{
+	int64	   *all = palloc(sizeof(int64) * Max(*na + nb, 1));
+	int			n = 0;
+	int			i = 0;
+	int			j = 0;
+
+	while (i < *na || j < nb)
+	{
+		int64		next = j == nb || (i < *na && a[i] <= b[j]) ? a[i++] : b[j++];
+
+		if (n == 0 || all[n - 1] != next)
+			all[n++] = next;
+	}
+	*na = n;
+	return all;
+}
+
 static void
 run_due(CycleSum *sum)
 {
 	int64	   *due;
 	int			n = due_scopes(&due);
+	int64	   *unswept;
+	int			nunswept = sweep_find_sometimes(&unswept);
 
+	due = either(due, &n, unswept, nunswept);
 	n = without_failed(due, n);
 	sum->pools = cycle_take_turns(due, n, true, due);
 	for (volatile int i = 0; i < sum->pools; i++)
 	{
 		PG_TRY();
 		{
-			run_one(due[i], sum);
+			run_one(due[i], bsearch(&due[i], unswept, nunswept, sizeof(int64), id_order) != NULL, sum);
 			note_success(due[i]);
 		}
 		PG_CATCH();

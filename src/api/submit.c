@@ -240,7 +240,7 @@ check_other_arguments(FunctionCallInfo fcinfo)
 					 errmsg("%s must be a json object", arg == ARG_LABELS ? "labels" : "spec")));
 	}
 	if (!PG_ARGISNULL(ARG_MAX_RUNTIME))
-		check_max_runtime(PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME));
+		check_duration("max_runtime", PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME));
 }
 
 /* What a request_id stands for: every argument but the account, as it was given. */

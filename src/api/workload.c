@@ -122,21 +122,21 @@ text_or_null(const char *value, char *null)
 }
 
 void
-check_max_runtime(const Interval *max_runtime)
+check_duration(const char *what, const Interval *duration)
 {
 	Interval	zero = {0};
-	int64		months = max_runtime->month;
-	int64		days = max_runtime->day;
+	int64		months = duration->month;
+	int64		days = duration->day;
 
-	if (DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(max_runtime), IntervalPGetDatum(&zero))) <= 0)
+	if (DatumGetInt32(DirectFunctionCall2(interval_cmp, IntervalPGetDatum(duration), IntervalPGetDatum(&zero))) <= 0)
 		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("max_runtime must be positive")));
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must be positive", what)));
 	/* each part by itself, so that no order of adding them to a time leaves the range of times */
 	if (Abs(months) > MAX_RUNTIME_YEARS * 12 || Abs(days) > MAX_RUNTIME_YEARS * 366 ||
-		Abs(max_runtime->time) / USECS_PER_DAY > MAX_RUNTIME_YEARS * 366)
+		Abs(duration->time) / USECS_PER_DAY > MAX_RUNTIME_YEARS * 366)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("max_runtime must be at most %d years", MAX_RUNTIME_YEARS)));
+				 errmsg("%s must be at most %d years", what, MAX_RUNTIME_YEARS)));
 }
 
 const char *
@@ -214,8 +214,7 @@ read_workload(int64 id, RpqStatement *statement)
 	return w;
 }
 
-/* What is done to another's workload is an administrative action; what is done to one's own is not. */
-static void
+void
 record_if_administrative(const Caller *caller, int64 owner, const char *action, int64 id, Datum old, Datum new)
 {
 	Datum		values[4] = {CStringGetTextDatum(action), Int64GetDatum(id), old, new};
@@ -228,7 +227,7 @@ record_if_administrative(const Caller *caller, int64 owner, const char *action, 
 	rpq_exec(&record_change, values, nulls);
 }
 
-static Datum
+Datum
 status_object(const char *status)
 {
 	return DirectFunctionCall1(jsonb_in, CStringGetDatum(psprintf("{\"status\": \"%s\"}", status)));
@@ -454,7 +453,7 @@ apply_edit(FunctionCallInfo fcinfo, WorkloadRow *w)
 	{
 		Interval   *max_runtime = PG_GETARG_INTERVAL_P(4);
 
-		check_max_runtime(max_runtime);
+		check_duration("max_runtime", max_runtime);
 		if (w->parts.max_runtime == NULL || memcmp(max_runtime, w->parts.max_runtime, sizeof(Interval)) != 0)
 		{
 			w->max_runtime = *max_runtime;

@@ -21,7 +21,8 @@
 	"SELECT n.node_id, n.pool_id, n.type_id, n.name," \
 	"       CASE WHEN n.health = 'unhealthy' THEN 'unhealthy' WHEN n.health = 'degraded' THEN 'degraded'" \
 	"            WHEN NOT n.schedulable THEN 'cordoned' WHEN n.draining THEN 'draining' END," \
-	"       n.capacity, n.usable, l.used, l.parts, l.pods, l.ctid" \
+	"       CASE WHEN n.removing THEN rpq.resources_mul(n.capacity, 0) ELSE n.capacity END," \
+	"       CASE WHEN n.removing THEN rpq.resources_mul(n.usable, 0) ELSE n.usable END, l.used, l.parts, l.pods, l.ctid" \
 	"  FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
 
 static RpqStatement load_all_nodes = {

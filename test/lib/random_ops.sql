@@ -50,6 +50,7 @@ BEGIN
 		WHEN random() < 0.5 THEN format('SELECT rpq.report_finished(workload => %s, attempt => (SELECT attempt FROM rpq_store.workload WHERE workload_id = %s), outcome => %L)',
 										w, w, rt.pick('{succeeded,failed,stopped}'))
 		WHEN random() < 0.2 THEN format('SELECT rpq.report_finished(workload => %s, attempt => %s)', w, 1 + floor(random() * 4))
+		WHEN random() < 0.15 THEN format('SELECT rpq.requeue(workload => %s, delay => %L)', w, rt.pick('{0 s,0 s,1 s}'))
 		WHEN random() < 0.2 THEN format('SELECT rpq.report_started(workload => %s)', w)
 		WHEN random() < 0.1 THEN format('SELECT rpq.report_checkpoint(workload => %s, detail => ''x'')', w)
 		WHEN random() < 0.3 THEN format('SELECT rpq.edit_workload(workload => %s, priority => %s)', w, rt.pick('{0,50,100}'))

@@ -133,7 +133,6 @@ SELECT pg_temp.breaks('UPDATE rpq_store.usage SET pool_id = 99 WHERE account_id 
 SELECT pg_temp.breaks('UPDATE rpq_store.usage SET type_id = 99 WHERE account_id = 2', 'reference', 'usage');
 SELECT pg_temp.breaks('INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose) VALUES (1, 99, 1, '''', ''move'')',
 	'reference', 'hold');
-SELECT pg_temp.breaks('INSERT INTO rpq_store.node_seen VALUES (99, now())', 'reference', 'node_seen');
 SELECT pg_temp.breaks('UPDATE rpq_store.member_quota SET type_id = 99', 'reference', 'quota of account 1');
 -- operations
 SELECT pg_temp.breaks('INSERT INTO rpq_store.operation_pool SELECT pool_id, operation_id FROM rpq_store.operation', 'operation', 'pool');

@@ -100,6 +100,8 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('stop', 'workload => OWN',                                    'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('stop', 'workload => MATES',                                  'Y Y Y Y N N N N N N Y D D D D D N'),
 ('delete_workload', 'workload => OWN',                         'Y Y Y ? Y N N N N Y ? D D D D D Y'),
+('requeue', 'workload => OWN',                                 'Y Y ? ? Y N N N N Y ? D D D D D Y'),
+('requeue', 'workload => MATES',                               'Y Y ? ? N N N N N N ? D D D D D N'),
 ('report_started', 'workload => OWN, attempt => 1',            'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_finished', 'workload => OWN, attempt => 1',           'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_checkpoint', 'workload => OWN, attempt => 1',         'Y Y ? ? Y N N N N Y ? D D D D D Y'),

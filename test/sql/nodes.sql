@@ -138,11 +138,9 @@ SELECT t AS call, pg_temp.try(t) AS answer FROM unnest(ARRAY[
 
 -- removal; what stands on a node is in the way
 INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id) SELECT 0, 1, 0, node_id FROM rpq_store.node WHERE name = 'n2';
-INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose) SELECT pool_id, node_id, 0, 'gpu=1', 'test' FROM rpq_store.node WHERE name = 'n2';
+INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose) SELECT pool_id, node_id, 0, 'gpu=1', 'move' FROM rpq_store.node WHERE name = 'n2';
 SELECT t AS call, pg_temp.try(t) AS answer FROM unnest(ARRAY[
 	$$SELECT rpq.remove_nodes('{acme/n3,acme/n2}')$$,
-	$$SELECT rpq.remove_nodes('{acme/n3,acme/n2}', force => true)$$,
-	$$SELECT rpq.set_node_health('acme/n2', 'unhealthy')$$,
 	$$SELECT rpq.set_node_health('acme/n2', 'degraded')$$,
 	$$SELECT rpq.remove_nodes('{acme/n3,acme/nosuch}')$$,
 	$$SELECT rpq.remove_nodes('{}')$$,

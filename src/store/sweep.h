@@ -1,0 +1,23 @@
+/*
+ * sweep.h
+ *
+ * What a cycle does before it decides: sweep.c.
+ */
+#ifndef RPQ_STORE_SWEEP_H
+#define RPQ_STORE_SWEEP_H
+
+#include "postgres.h"
+
+/* Of these scopes, or of all when scopes is NULL, those with something to sweep; ids ascending, a new array. */
+extern int	sweep_find(const int64 *scopes, int n, int64 **found);
+
+/*
+ * The same of all, for who asks at every turn of a loop: it is looked up at most once a second, by rpq's clock, and
+ * none are found in between.
+ */
+extern int	sweep_find_sometimes(int64 **found);
+
+/* Sweeps those scopes whose turns the caller holds, before it opens a Book over them. */
+extern void sweep(const int64 *scopes, int n);
+
+#endif							/* RPQ_STORE_SWEEP_H */
