@@ -86,7 +86,8 @@ COMMENT ON FUNCTION rpq.report_checkpoint(bigint, int, text) IS
 
 -- What administrators' functions do to the workloads of an account, or of a pool.  The caller holds the pool's turn.
 
-CREATE OR REPLACE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text)
+CREATE OR REPLACE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text,
+	actor text DEFAULT NULL)
 RETURNS int LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS (
@@ -100,15 +101,16 @@ AS $$
 		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind,
 			status, actor, cause, detail)
 		SELECT scope_id, greatest(rpq.now(), submitted_at), workload_id, shape, account_id, attempt, -1, 'withdraw',
-			'draft', (rpq_store.caller()).actor, cause, detail
+			'draft', coalesce($5, (rpq_store.caller()).actor), cause, detail
 		  FROM drafted RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;
-COMMENT ON FUNCTION rpq_store.draft_queued(bigint, bigint, text, text) IS
+COMMENT ON FUNCTION rpq_store.draft_queued(bigint, bigint, text, text, text) IS
 'makes drafts of what waits in the pool, of one account or (NULL) of all; a row that its client keeps locked is '
-'passed over';
+'passed over. actor: whom the entries name, NULL: the caller';
 
-CREATE OR REPLACE FUNCTION rpq_store.stop_placed(pool_id bigint, account_id bigint, cause text, detail text)
+CREATE OR REPLACE FUNCTION rpq_store.stop_placed(pool_id bigint, account_id bigint, cause text, detail text,
+	actor text DEFAULT NULL)
 RETURNS int LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS (
@@ -124,9 +126,11 @@ AS $$
 		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
 			kind, status, actor, cause, detail, resources)
 		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',
-			status, (rpq_store.caller()).actor, cause, detail, rpq.resources_mul(resources, -replicas::numeric)
+			status, coalesce($5, (rpq_store.caller()).actor), cause, detail,
+			rpq.resources_mul(resources, -replicas::numeric)
 		  FROM stopped RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;
-COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text) IS
-'stops what is placed in the pool, of one account or (NULL) of all; a row that its client keeps locked is passed over';
+COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text, text) IS
+'stops what is placed in the pool, of one account or (NULL) of all; a row that its client keeps locked is passed over. '
+'actor: whom the entries name, NULL: the caller';

@@ -348,6 +348,9 @@ without_failed(int64 *scopes, int n)
 	return kept;
 }
 
+/* What came into a pool after its deletion: see pool_life.sql. */
+static RpqStatement draft_late = {"SELECT rpq_store.draft_late($1)", 1, {INT8OID}};
+
 typedef struct CycleSum
 {
 	int			pools;
@@ -371,6 +374,15 @@ run_one(int64 scope_id, bool unswept, CycleSum *sum)
 	sum->admitted += plan == NULL ? 0 : plan->nadmissions;
 	sum->more = sum->more || (plan != NULL && plan->more);
 	cycle_close(book);
+	if (book->nscopes == 1 && strcmp(book->scopes[0].status, "deleted") == 0)
+	{
+		Datum		values[1] = {Int64GetDatum(scope_id)};
+
+		rpq_exec(&draft_late, values, NULL);
+		/* the entries that it wrote are counted by the next one */
+		sum->more = sum->more || rpq_column_int64(0, 1, 0) > 0;
+		SPI_freetuptable(SPI_tuptable);
+	}
 }
 
 /* What is in one of two lists, ascending. */
