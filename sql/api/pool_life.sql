@@ -151,14 +151,6 @@ COMMENT ON FUNCTION rpq_store.op_convert(rpq_store.operation) IS
 
 -- ------------------------------------------------------------------------------------------------------- delete
 
-CREATE OR REPLACE FUNCTION rpq_store.counted(number bigint, what text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT CASE WHEN $1 > 0 THEN $1 || ' ' || $2 || CASE WHEN $1 = 1 THEN '' ELSE 's' END END
-$$;
-COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS
-'a number of things in words (1 node, 2 nodes); NULL for none';
-
 CREATE OR REPLACE FUNCTION rpq_store.pool_dependents(pool_id bigint) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -175,11 +167,13 @@ AS $$
 		UNION
 		SELECT p.workload_id FROM rpq_store.node AS n
 		JOIN rpq_store.pod AS p ON p.node_id = n.node_id WHERE n.pool_id = $1)
-	SELECT nullif(concat_ws(', ',
-		rpq_store.counted((SELECT count(*) FROM rpq_store.node AS n WHERE n.pool_id = $1), 'node'),
-		rpq_store.counted((SELECT count(*) FROM rpq_store.member AS m WHERE m.pool_id = $1), 'member'),
-		rpq_store.counted((SELECT count(*) FROM door), 'queue'),
-		rpq_store.counted((SELECT count(*) FROM live), 'live workload')), '')
+	SELECT string_agg(rpq_store.counted(d.number, d.word), ', ' ORDER BY d.place)
+	FROM (VALUES
+		(1, (SELECT count(*) FROM rpq_store.node AS n WHERE n.pool_id = $1), 'node'),
+		(2, (SELECT count(*) FROM rpq_store.member AS m WHERE m.pool_id = $1), 'member'),
+		(3, (SELECT count(*) FROM door), 'queue'),
+		(4, (SELECT count(*) FROM live), 'live workload')) AS d (place, number, word)
+	WHERE d.number > 0
 $$;
 COMMENT ON FUNCTION rpq_store.pool_dependents(bigint) IS
 'what stands against deleting a pool, in words (1 node, 2 members, 1 queue, 3 live workloads); NULL when nothing '
