@@ -23,10 +23,10 @@ END
 $$;
 COMMENT ON FUNCTION rpq.drain_node(text) IS
 'cordons the node at once and asks for an operation that moves its pods to other nodes of the pool of the same '
-'instance type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays cordoned; when it '
-'fails or is cancelled, the node is as schedulable as before and pods that have moved stay where they are. Errors: '
-'42704 unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or deleted, RQ006 a pod has no '
-'place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
+'instance type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays '
+'cordoned; when it fails or is cancelled, the node is as schedulable as before and pods that have moved stay where '
+'they are. Errors: 42704 unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or '
+'deleted, RQ006 a pod has no place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
 
 -- The first step: the node may have been uncordoned since the call, or the drain be tried again.
 CREATE OR REPLACE FUNCTION rpq_store.begin_drain(subject rpq_store.operation, drained rpq_store.node) RETURNS void

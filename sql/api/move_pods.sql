@@ -65,37 +65,39 @@ COMMENT ON FUNCTION rpq_store.lock_moves(bigint[]) IS
 
 -- The new pods, and the attempt that the whole gang goes on with: each move of one of its replicas adds one.
 CREATE OR REPLACE FUNCTION rpq_store.replace_pods(moves bigint[]) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
-	WITH gang AS MATERIALIZED (
-		SELECT w.workload_id, w.attempt, w.attempt + count(*)::int AS next
-		FROM rpq_store.pod_migration AS m
-		JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
-		WHERE m.pod_migration_id = ANY ($1) GROUP BY w.workload_id),
-	left_behind AS (
-		DELETE FROM rpq_store.pod AS p USING rpq_store.pod_migration AS m
-		WHERE m.pod_migration_id = ANY ($1) AND p.pod_id = m.pod_id),
-	stayed AS (
-		UPDATE rpq_store.pod AS p SET attempt = g.next FROM gang AS g
-		WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt
-		  AND NOT EXISTS (SELECT FROM rpq_store.pod_migration AS m
-						  WHERE m.pod_migration_id = ANY ($1) AND m.pod_id = p.pod_id)),
-	came AS (
-		INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
-		SELECT m.workload_id, g.next, m.replica, h.node_id, h.devices
-		FROM rpq_store.pod_migration AS m
-		JOIN gang AS g ON g.workload_id = m.workload_id
-		JOIN rpq_store.hold AS h ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
-		WHERE m.pod_migration_id = ANY ($1)
-		RETURNING *)
+#variable_conflict use_column
+DECLARE
+	gangs bigint[];
+	attempts int[];
+	bumps int[];
+BEGIN
+	SELECT array_agg(g.workload_id), array_agg(g.attempt), array_agg(g.moves) INTO gangs, attempts, bumps
+	FROM (SELECT w.workload_id, w.attempt, count(*)::int AS moves
+		  FROM rpq_store.pod_migration AS m JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
+		  WHERE m.pod_migration_id = ANY (replace_pods.moves) GROUP BY w.workload_id) AS g;
+	DELETE FROM rpq_store.pod AS p USING rpq_store.pod_migration AS m
+	WHERE m.pod_migration_id = ANY (replace_pods.moves) AND p.pod_id = m.pod_id;
+	UPDATE rpq_store.pod AS p SET attempt = g.attempt + g.moves
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt;
+	INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
+	SELECT m.workload_id, g.attempt + g.moves, m.replica, m.to_node_id, m.devices
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	JOIN rpq_store.pod_migration AS m ON m.workload_id = g.workload_id
+	WHERE m.pod_migration_id = ANY (replace_pods.moves)
+	ORDER BY m.pod_migration_id;
 	-- a replica that has succeeded is not started again
 	INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, outcome, detail, devices, at)
-	SELECT c.pod_id, c.node_id, c.workload_id, c.attempt, r.state, r.outcome, r.detail, c.devices, r.at
-	FROM came AS c
-	JOIN rpq_store.pod_migration AS m
-		ON m.pod_migration_id = ANY ($1) AND m.workload_id = c.workload_id AND m.replica = c.replica
-	JOIN rpq_store.pod_report AS r ON r.pod_id = m.pod_id
-	WHERE r.state = 'finished' AND r.outcome = 'succeeded'
+	SELECT p.pod_id, p.node_id, p.workload_id, p.attempt, r.state, r.outcome, r.detail, p.devices, r.at
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	JOIN rpq_store.pod_report AS r
+		ON r.workload_id = g.workload_id AND r.state = 'finished' AND r.outcome = 'succeeded'
+	JOIN rpq_store.pod_migration AS m ON m.pod_id = r.pod_id AND m.pod_migration_id = ANY (replace_pods.moves)
+	JOIN rpq_store.pod AS p
+		ON p.workload_id = m.workload_id AND p.attempt = g.attempt + g.moves AND p.replica = m.replica;
+END
 $$;
 COMMENT ON FUNCTION rpq_store.replace_pods(bigint[]) IS
 'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the '

@@ -199,12 +199,14 @@ DECLARE
 BEGIN
 	SELECT array_agg(m.pod_id ORDER BY m.pod_migration_id), array_agg(m.to_node_id ORDER BY m.pod_migration_id)
 	INTO pods, wanted
-	FROM (SELECT m.* FROM rpq_store.pod_migration AS m
-		  WHERE m.operation_id = reserve_moves.operation_id AND m.pool_id = reserve_moves.pool_id
-			AND m.status IN ('planned', 'reserved', 'evicting')
+	FROM ((SELECT p.* FROM rpq_store.pod_migration AS p
+		   WHERE p.operation_id = reserve_moves.operation_id AND p.status = 'planned'
+		   ORDER BY p.pod_migration_id LIMIT reserve_moves.batch)
+		  UNION ALL
+		  SELECT r.* FROM rpq_store.pod_migration AS r
+		  WHERE r.operation_id = reserve_moves.operation_id AND r.status IN ('reserved', 'evicting')
 			AND NOT EXISTS (SELECT FROM rpq_store.hold AS h
-							WHERE h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move')
-		  ORDER BY m.status = 'planned', m.pod_migration_id LIMIT reserve_moves.batch) AS m;
+							WHERE h.pod_id = r.pod_id AND h.operation_id = r.operation_id AND h.purpose = 'move')) AS m;
 	IF pods IS NULL THEN
 		RETURN 0;
 	END IF;
@@ -229,8 +231,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
-'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer '
-'takes the pod, on another; returns how many found none';
+'reserves room for open moves that have none, of those not begun batch at most, on the planned target or, when that '
+'no longer takes the pod, on another; returns how many found none';
 
 -- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
 -- others go on, moves with its report.
@@ -276,7 +278,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	at timestamptz;
-	batch int := current_setting('rpq.cycle_batch')::int;
+	-- a step keeps the turn for no longer than a cycle does
+	batch int := least(current_setting('rpq.cycle_batch')::int, 250);
 	nodes bigint[] := rpq_store.draining_nodes(step_moves.operation_id);
 	pool bigint;
 	missed bigint[];
@@ -319,7 +322,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
-'takes the moves of an operation as far as they go now, rpq.cycle_batch of them at most, and says how far they are. '
+'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they are. '
 'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
 'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 

@@ -5312,37 +5312,39 @@ COMMENT ON FUNCTION rpq_store.lock_moves(bigint[]) IS
 
 -- The new pods, and the attempt that the whole gang goes on with: each move of one of its replicas adds one.
 CREATE FUNCTION rpq_store.replace_pods(moves bigint[]) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
-	WITH gang AS MATERIALIZED (
-		SELECT w.workload_id, w.attempt, w.attempt + count(*)::int AS next
-		FROM rpq_store.pod_migration AS m
-		JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
-		WHERE m.pod_migration_id = ANY ($1) GROUP BY w.workload_id),
-	left_behind AS (
-		DELETE FROM rpq_store.pod AS p USING rpq_store.pod_migration AS m
-		WHERE m.pod_migration_id = ANY ($1) AND p.pod_id = m.pod_id),
-	stayed AS (
-		UPDATE rpq_store.pod AS p SET attempt = g.next FROM gang AS g
-		WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt
-		  AND NOT EXISTS (SELECT FROM rpq_store.pod_migration AS m
-						  WHERE m.pod_migration_id = ANY ($1) AND m.pod_id = p.pod_id)),
-	came AS (
-		INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
-		SELECT m.workload_id, g.next, m.replica, h.node_id, h.devices
-		FROM rpq_store.pod_migration AS m
-		JOIN gang AS g ON g.workload_id = m.workload_id
-		JOIN rpq_store.hold AS h ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
-		WHERE m.pod_migration_id = ANY ($1)
-		RETURNING *)
+#variable_conflict use_column
+DECLARE
+	gangs bigint[];
+	attempts int[];
+	bumps int[];
+BEGIN
+	SELECT array_agg(g.workload_id), array_agg(g.attempt), array_agg(g.moves) INTO gangs, attempts, bumps
+	FROM (SELECT w.workload_id, w.attempt, count(*)::int AS moves
+		  FROM rpq_store.pod_migration AS m JOIN rpq_store.workload AS w ON w.workload_id = m.workload_id
+		  WHERE m.pod_migration_id = ANY (replace_pods.moves) GROUP BY w.workload_id) AS g;
+	DELETE FROM rpq_store.pod AS p USING rpq_store.pod_migration AS m
+	WHERE m.pod_migration_id = ANY (replace_pods.moves) AND p.pod_id = m.pod_id;
+	UPDATE rpq_store.pod AS p SET attempt = g.attempt + g.moves
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt;
+	INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
+	SELECT m.workload_id, g.attempt + g.moves, m.replica, m.to_node_id, m.devices
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	JOIN rpq_store.pod_migration AS m ON m.workload_id = g.workload_id
+	WHERE m.pod_migration_id = ANY (replace_pods.moves)
+	ORDER BY m.pod_migration_id;
 	-- a replica that has succeeded is not started again
 	INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, outcome, detail, devices, at)
-	SELECT c.pod_id, c.node_id, c.workload_id, c.attempt, r.state, r.outcome, r.detail, c.devices, r.at
-	FROM came AS c
-	JOIN rpq_store.pod_migration AS m
-		ON m.pod_migration_id = ANY ($1) AND m.workload_id = c.workload_id AND m.replica = c.replica
-	JOIN rpq_store.pod_report AS r ON r.pod_id = m.pod_id
-	WHERE r.state = 'finished' AND r.outcome = 'succeeded'
+	SELECT p.pod_id, p.node_id, p.workload_id, p.attempt, r.state, r.outcome, r.detail, p.devices, r.at
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	JOIN rpq_store.pod_report AS r
+		ON r.workload_id = g.workload_id AND r.state = 'finished' AND r.outcome = 'succeeded'
+	JOIN rpq_store.pod_migration AS m ON m.pod_id = r.pod_id AND m.pod_migration_id = ANY (replace_pods.moves)
+	JOIN rpq_store.pod AS p
+		ON p.workload_id = m.workload_id AND p.attempt = g.attempt + g.moves AND p.replica = m.replica;
+END
 $$;
 COMMENT ON FUNCTION rpq_store.replace_pods(bigint[]) IS
 'pods of moves leave their nodes and come to be on those where room is held; the rest of each gang goes on with the '
@@ -5617,12 +5619,14 @@ DECLARE
 BEGIN
 	SELECT array_agg(m.pod_id ORDER BY m.pod_migration_id), array_agg(m.to_node_id ORDER BY m.pod_migration_id)
 	INTO pods, wanted
-	FROM (SELECT m.* FROM rpq_store.pod_migration AS m
-		  WHERE m.operation_id = reserve_moves.operation_id AND m.pool_id = reserve_moves.pool_id
-			AND m.status IN ('planned', 'reserved', 'evicting')
+	FROM ((SELECT p.* FROM rpq_store.pod_migration AS p
+		   WHERE p.operation_id = reserve_moves.operation_id AND p.status = 'planned'
+		   ORDER BY p.pod_migration_id LIMIT reserve_moves.batch)
+		  UNION ALL
+		  SELECT r.* FROM rpq_store.pod_migration AS r
+		  WHERE r.operation_id = reserve_moves.operation_id AND r.status IN ('reserved', 'evicting')
 			AND NOT EXISTS (SELECT FROM rpq_store.hold AS h
-							WHERE h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move')
-		  ORDER BY m.status = 'planned', m.pod_migration_id LIMIT reserve_moves.batch) AS m;
+							WHERE h.pod_id = r.pod_id AND h.operation_id = r.operation_id AND h.purpose = 'move')) AS m;
 	IF pods IS NULL THEN
 		RETURN 0;
 	END IF;
@@ -5647,8 +5651,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
-'reserves room for open moves that have none, batch of them at most, on the planned target or, when that no longer '
-'takes the pod, on another; returns how many found none';
+'reserves room for open moves that have none, of those not begun batch at most, on the planned target or, when that '
+'no longer takes the pod, on another; returns how many found none';
 
 -- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
 -- others go on, moves with its report.
@@ -5694,7 +5698,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	at timestamptz;
-	batch int := current_setting('rpq.cycle_batch')::int;
+	-- a step keeps the turn for no longer than a cycle does
+	batch int := least(current_setting('rpq.cycle_batch')::int, 250);
 	nodes bigint[] := rpq_store.draining_nodes(step_moves.operation_id);
 	pool bigint;
 	missed bigint[];
@@ -5737,7 +5742,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
-'takes the moves of an operation as far as they go now, rpq.cycle_batch of them at most, and says how far they are. '
+'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they are. '
 'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
 'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 
@@ -5837,10 +5842,10 @@ END
 $$;
 COMMENT ON FUNCTION rpq.drain_node(text) IS
 'cordons the node at once and asks for an operation that moves its pods to other nodes of the pool of the same '
-'instance type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays cordoned; when it '
-'fails or is cancelled, the node is as schedulable as before and pods that have moved stay where they are. Errors: '
-'42704 unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or deleted, RQ006 a pod has no '
-'place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
+'instance type, reserve first; returns its id. It has succeeded when nothing stands on the node, which stays '
+'cordoned; when it fails or is cancelled, the node is as schedulable as before and pods that have moved stay where '
+'they are. Errors: 42704 unknown node, 22023 no node, RQ004 the pool has an open operation, is being created or '
+'deleted, RQ006 a pod has no place elsewhere (the errdetail names it), RQ009 fenced. Administrators of its pool';
 
 -- The first step: the node may have been uncordoned since the call, or the drain be tried again.
 CREATE FUNCTION rpq_store.begin_drain(subject rpq_store.operation, drained rpq_store.node) RETURNS void

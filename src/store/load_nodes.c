@@ -147,14 +147,22 @@ add_pod(NodeRow *node, const FreedPod *pod, int sign)
 	node->changed = true;
 }
 
-static void
-give_back(Book *book)
+static NodeRow **
+nodes_by_id(Book *book)
 {
 	NodeRow   **by_id = palloc(sizeof(NodeRow *) * Max(book->nnodes, 1));
 
 	for (int i = 0; i < book->nnodes; i++)
 		by_id[i] = &book->nodes[i];
 	qsort(by_id, book->nnodes, sizeof(NodeRow *), node_id_order);
+	return by_id;
+}
+
+static void
+give_back(Book *book)
+{
+	NodeRow   **by_id = book->nfreed_pods == 0 ? NULL : nodes_by_id(book);
+
 	for (int i = 0; i < book->nfreed_pods; i++)
 	{
 		FreedPod   *pod = &book->freed_pods[i];
@@ -248,41 +256,45 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 		node->free[k] = Max(0, node->free[k]);
 }
 
+/* What a hold keeps is not free.  A key that no node has any more has no place in the vectors. */
+static void
+take_hold(Book *book, PoolNode *node, const Resources *amount, const ArrayType *devices)
+{
+	int			n = devices == NULL ? 0 : ArrayGetNItems(ARR_NDIM(devices), ARR_DIMS(devices));
+	int64		each = device_share(amount, n);
+
+	for (int k = 0; k < resources_nkeys(amount); k++)
+	{
+		int			key = book_key(book, resources_key(amount, k), resources_key_len(amount, k));
+
+		if (key < book->world->nkeys)
+			node->free[key] = Max(0, node->free[key] - resources_amount(amount, k));
+	}
+	for (int d = 0; d < n; d++)
+	{
+		int			device = ((int *) ARR_DATA_PTR(devices))[d];
+
+		if (device >= 0 && device < node->ndevices)
+			node->device_free[device] = Max(0, node->device_free[device] - each);
+	}
+}
+
 static void
 take_holds(Book *book, World *world, Datum scopes)
 {
 	uint64		rows = rpq_exec_at(&load_holds, &scopes, NULL, book->snapshot, true);
+	NodeRow   **by_id = rows == 0 ? NULL : nodes_by_id(book);
 
 	for (uint64 i = 0; i < rows; i++)
 	{
-		int64		node_id = rpq_column_int64(i, 1, 0);
+		NodeRow    *row = find_node(book, by_id, rpq_column_int64(i, 1, 0));
 		bool		isnull;
 		Resources  *amount = DatumGetResourcesP(rpq_column(i, 2, &isnull));
 		Datum		devices = rpq_column(i, 3, &isnull);
-		ArrayType  *array = isnull ? NULL : DatumGetArrayTypePCopy(devices);
-		int			n = array == NULL ? 0 : ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-		int64		each = device_share(amount, n);
 
-		for (int j = 0; j < world->nnodes; j++)
-		{
-			PoolNode	   *node = &world->nodes[j];
-
-			if (node->node_id != node_id)
-				continue;
-			for (int k = 0; k < resources_nkeys(amount); k++)
-			{
-				int			key = book_key(book, resources_key(amount, k), resources_key_len(amount, k));
-
-				node->free[key] = Max(0, node->free[key] - resources_amount(amount, k));
-			}
-			for (int d = 0; d < n; d++)
-			{
-				int			device = ((int *) ARR_DATA_PTR(array))[d];
-
-				if (device >= 0 && device < node->ndevices)
-					node->device_free[device] = Max(0, node->device_free[device] - each);
-			}
-		}
+		if (row != NULL)
+			take_hold(book, &world->nodes[row - book->nodes], amount,
+					  isnull ? NULL : DatumGetArrayTypePCopy(devices));
 	}
 	SPI_freetuptable(SPI_tuptable);
 }

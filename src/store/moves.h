@@ -31,8 +31,8 @@ typedef struct PlannedMoves
 /*
  * Plans the moves of pods off nodes of a pool: those with the ids in pods, each to the node of wanted (0: any) when
  * that still takes it; or, when pods is NULL, all that stand on the nodes.  Inside an open SPI connection, at the
- * snapshot in force; under the turn, after a fold, it is what a cycle would see.  Holds count as taken, releases that were not
- * counted yet as freed.
+ * snapshot in force; under the turn, after a fold, it is what a cycle would see.  Holds count as taken, releases that
+ * were not counted yet as freed.
  */
 extern PlannedMoves *moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, const int64 *wanted,
 								int npods);

@@ -187,6 +187,22 @@ SELECT is((SELECT r.state || ' ' || r.outcome FROM rpq_store.pod_report r WHERE 
 SELECT is(t.node_state('n2'), 'used 0 reserved 0 cordoned', 'cordoned by the drain that was tried again');
 SELECT t.whole();
 
+-- A part of a device.
+SELECT rpq.uncordon_node(n) FROM unnest('{n1,n2}'::text[]) n;
+SELECT rpq.stop(:w2) AS x \gset
+SELECT rpq.submit(pool => 'd', workload_type => 'training', resources => 'gpu=1/7,cpu=1', account => 'u3', name => 'w5') AS w5 \gset
+SELECT t.pass() AS x \gset
+SELECT t.says(t.pod(:w5), 'running');
+SELECT rpq.drain_node(node => t.nodes(:w5)) AS op \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.moves(:op), 'w5.0 n1>n2 evicting', 'a part of a device is held');
+SELECT t.whole();
+SELECT t.says(t.pod(:w5), 'gone');
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.op(:op) || ' ' || t.nodes(:w5), 'succeeded evacuate n2', 'and has moved');
+SELECT t.whole();
+
 -- A node without pods, also in a shared pool.
 SELECT rpq.drain_node(node => 'n4') AS op \gset
 SELECT rpq.run_operations() AS x \gset
