@@ -32,14 +32,15 @@ BEGIN
 		summary := 'fenced';
 		RETURN;
 	END IF;
-	carried := rpq_store.run_pending_operations();
+	carried := rpq_store.run_pending_operations() + rpq_store.run_rotations(NULL, '1 s');
 	SELECT c.more, c.changed + carried, c.summary INTO more, changed, summary FROM rpq_store.run_cycles() c;
 	-- the next step follows at once; where all wait, or others have the turns, there was none
 	more := more OR (carried > 0 AND EXISTS (SELECT FROM rpq_store.due_operations()));
 END
 $$;
 COMMENT ON FUNCTION rpq_store.worker_cycle() IS
-'what the worker does at each round, as one transaction: one step of an operation, then a cycle over what is due';
+'what the worker does at each round, as one transaction: one step of an operation, swaps of faulty nodes, then a cycle '
+'over what is due';
 
 CREATE OR REPLACE FUNCTION rpq.explain(workload bigint)
 RETURNS TABLE (step int, check_name text, passed boolean, wanted rpq.resources, available rpq.resources, detail text,

@@ -159,7 +159,8 @@ AS $$
 	FROM rpq_store.pool AS p
 	WHERE p.status IN ('creating', 'updating', 'deleting')
 	  AND NOT EXISTS (SELECT FROM rpq_store.operation AS o
-					  WHERE o.pool_id = p.pool_id AND o.status IN ('pending', 'running'))
+					  WHERE o.pool_id = p.pool_id AND o.status IN ('pending', 'running')
+						AND o.kind <> 'rotate')
 $$;
 COMMENT ON FUNCTION rpq_store.check_operations() IS
 'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '

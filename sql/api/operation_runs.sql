@@ -287,22 +287,19 @@ BEGIN
 	WHERE o.status IN ('pending', 'running') AND o.kind <> 'rotate'
 	  AND o.pool_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])
 	  AND rpq_store.may_take_up(o);
-	IF mine IS NULL THEN
-		RETURN 0;
-	END IF;
 	SELECT array_agg(DISTINCT s) INTO scopes
 	FROM unnest(mine) AS m, unnest(rpq_store.operation_scopes(m)) AS s;
 	PERFORM rpq_store.take_turns(scopes);
-	FOREACH one IN ARRAY mine LOOP
+	FOREACH one IN ARRAY coalesce(mine, '{}') LOOP
 		IF rpq_store.attempt_operation(one, false) NOT IN ('waiting', 'ended') THEN
 			carried := carried + 1;
 		END IF;
 	END LOOP;
-	RETURN carried;
+	RETURN carried + rpq_store.run_rotations(rpq_store.administered_pools(), '0');
 END
 $$;
 COMMENT ON FUNCTION rpq.run_operations() IS
-'carries the open operations on the pools that the caller administers out, as far as they go, as the worker does by '
-'itself; returns how many got further. One that fails is counted, its error stands in rpq.operations; one that another '
-'process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. Platform, organisation and pool '
-'administrators, each for its pools';
+'carries the open operations on the pools that the caller administers out, as far as they go, and swaps faulty nodes, '
+'as the worker does by itself; returns how many got further. One that fails is counted, its error stands in '
+'rpq.operations; one that another process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. '
+'Platform, organisation and pool administrators, each for its pools';
