@@ -96,6 +96,9 @@ BEGIN
 	SET status = CASE open_operation.kind WHEN 'create' THEN 'creating' WHEN 'delete' THEN 'deleting'
 		ELSE 'updating' END
 	WHERE p.pool_id = open_operation.pool_id;
+	IF open_operation.kind = 'move' THEN
+		PERFORM rpq_store.note_migration(o) FROM rpq_store.operation AS o WHERE o.operation_id = opened;
+	END IF;
 	IF current_setting('rpq.synchronous_operations')::boolean THEN
 		PERFORM rpq_store.run_operation(opened);
 	END IF;

@@ -1,4 +1,4 @@
--- What pools.sql checks before it makes or changes a pool, and how it picks nodes.  Writes nothing.
+-- What pools.sql and resize.sql check before a pool is made or changed.  Writes nothing.
 
 CREATE OR REPLACE FUNCTION rpq_store.pool_settings(pool_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -174,108 +174,6 @@ COMMENT ON FUNCTION rpq_store.locate_pool(bigint, text, text[], text, text, text
 'kind, cluster, instance type, source pool and nodes of a pool to be created, from what of them is given: kind of '
 'the others, else gpu; cluster of the others, else the only one; source: the shared pool, NULL where there is '
 'none. 42704 for what does not exist, 22023 where they do not agree';
-
-CREATE OR REPLACE FUNCTION rpq_store.is_idle(node_id bigint) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT n.schedulable AND NOT n.draining AND n.health = 'healthy' AND rpq_store.node_busy(n.node_id) IS NULL
-	FROM rpq_store.node AS n WHERE n.node_id = $1
-$$;
-COMMENT ON FUNCTION rpq_store.is_idle(bigint) IS
-'whether a node takes work and has none: nothing stands on it, it is healthy, not cordoned and not draining';
-
--- By name, as long as the sum does not pass what is wanted; when that does not come out (nodes of one type may differ),
--- the largest first.
-CREATE OR REPLACE FUNCTION rpq_store.pick_by_quota(source_id bigint, type_id bigint, quota rpq.resources)
-RETURNS bigint[]
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	kind_of rpq_store.instance_type;
-	main_key text;
-	unit numeric;
-	wanted numeric;
-	taken numeric;
-	picked bigint[];
-	idle record;
-	largest_first boolean;
-BEGIN
-	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_by_quota.type_id;
-	main_key := rpq_store.primary_resource(kind_of.machine_unit);
-	unit := kind_of.machine_unit OPERATOR(rpq.->) main_key;
-	wanted := pick_by_quota.quota OPERATOR(rpq.->) main_key;
-	FOREACH largest_first IN ARRAY '{false,true}'::boolean[] LOOP
-		picked := '{}';
-		taken := 0;
-		FOR idle IN
-			SELECT n.node_id, n.capacity OPERATOR(rpq.->) main_key AS amount
-			FROM rpq_store.node AS n
-			WHERE n.pool_id = pick_by_quota.source_id AND n.type_id = kind_of.type_id
-			  AND mod(n.capacity OPERATOR(rpq.->) main_key, unit) = 0
-			  AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
-			  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = n.node_id)
-			  AND NOT EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)
-			ORDER BY CASE WHEN largest_first THEN n.capacity OPERATOR(rpq.->) main_key END DESC, n.name
-		LOOP
-			IF taken + idle.amount <= wanted THEN
-				picked := picked || idle.node_id;
-				taken := taken + idle.amount;
-			END IF;
-			EXIT WHEN taken = wanted;
-		END LOOP;
-		IF taken = wanted THEN
-			RETURN picked;
-		END IF;
-	END LOOP;
-	RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'the source has too few whole nodes available',
-		DETAIL = format('%s of instance type "%s" are wanted; %s has idle nodes for %s.', pick_by_quota.quota,
-			kind_of.name,
-			coalesce((SELECT format('pool "%s"', p.name) FROM rpq_store.pool AS p
-				WHERE p.pool_id = pick_by_quota.source_id), 'no shared pool'),
-			main_key || '=' || taken),
-		HINT = 'Ask for less, add nodes, or name another source.';
-END
-$$;
-COMMENT ON FUNCTION rpq_store.pick_by_quota(bigint, bigint, rpq.resources) IS
-'idle nodes of the type in the source whose primary resource sums exactly to the quota; RQ005 when there are too '
-'few. The caller holds the source''s turn and has folded';
-
-CREATE OR REPLACE FUNCTION rpq_store.check_named_nodes(source_id bigint, nodes bigint[]) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	partial text;
-	busy text;
-	away text;
-BEGIN
-	SELECT string_agg(format('%s (%s)', n.name, n.capacity), ', ' ORDER BY n.name)
-			FILTER (WHERE rpq_store.machines(n.capacity, t.machine_unit) IS NULL),
-		string_agg(format('%s (%s)', n.name, rpq_store.node_busy(n.node_id)), ', ' ORDER BY n.name)
-			FILTER (WHERE rpq_store.node_busy(n.node_id) IS NOT NULL),
-		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				THEN format('in pool "%s"', p.name) ELSE 'takes no work' END), ', ' ORDER BY n.name)
-			FILTER (WHERE n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				OR rpq_store.is_idle(n.node_id) IS NOT TRUE)
-	INTO partial, busy, away
-	FROM rpq_store.node AS n
-	JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
-	WHERE n.node_id = ANY (check_named_nodes.nodes);
-	IF partial IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ003', MESSAGE = 'nodes are no whole number of machine units',
-			DETAIL = partial;
-	ELSIF busy IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy;
-	ELSIF away IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'nodes are not available in the source', DETAIL = away;
-	END IF;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.check_named_nodes(bigint, bigint[]) IS
-'refuses nodes that are no whole machines (RQ003), hold something (RQ006), or are not in the source or take no '
-'work (RQ005)';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_pool_quota(kind text, quota rpq.resources, named boolean, source_id bigint,
 	INOUT type_id bigint)

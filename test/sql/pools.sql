@@ -59,6 +59,7 @@ SELECT * FROM pg_temp.pools();
 
 -- refusals, in the order of the contract; a refused call leaves nothing behind
 INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id) SELECT 0, 1, 0, node_id FROM rpq_store.node WHERE name = 'n6';
+UPDATE rpq_store.node_load SET pods = 1 WHERE node_id = (SELECT node_id FROM rpq_store.node WHERE name = 'n6');
 SELECT count(*) AS pools FROM rpq_store.pool \gset
 SELECT t AS call, pg_temp.try('SELECT rpq.create_pool(' || t || ')') AS answer FROM unnest(ARRAY[
 	$$NULL, 'dedicated'$$, $$'', 'dedicated'$$, $$'  ', 'dedicated'$$, $$E'a\nb', 'dedicated'$$, $$'a/b', 'dedicated'$$,
@@ -83,6 +84,7 @@ SELECT t AS call, pg_temp.try('SELECT rpq.create_pool(' || t || ')') AS answer F
 SELECT count(*) = :pools AS nothing_stored FROM rpq_store.pool;
 SELECT count(*) AS half_done FROM rpq_store.operation WHERE status <> 'succeeded';
 DELETE FROM rpq_store.pod;
+UPDATE rpq_store.node_load SET pods = 0 WHERE pods = 1;
 
 -- F29: names are stored whole or refused
 BEGIN;
