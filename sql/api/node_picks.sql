@@ -110,8 +110,9 @@ AS $$
 #variable_conflict use_column
 BEGIN
 	RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'the source has too few whole nodes available',
-		DETAIL = format('%s of instance type "%s" are wanted; %s has %s.', refuse_source.wanted,
+		DETAIL = format('%s of instance type "%s" %s wanted; %s has %s.', refuse_source.wanted,
 			(SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = refuse_source.type_id),
+			CASE WHEN starts_with(refuse_source.wanted, '1 ') THEN 'is' ELSE 'are' END,
 			coalesce((SELECT format('pool "%s"', p.name) FROM rpq_store.pool AS p
 				WHERE p.pool_id = refuse_source.source_id), 'no shared pool'), refuse_source.has),
 		HINT = refuse_source.hint;

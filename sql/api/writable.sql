@@ -78,10 +78,12 @@ COMMENT ON FUNCTION rpq_store.workloads_update() IS
 	'UPDATE of rpq.workloads: rpq.edit_workload with what differs, and rpq.stop for status = stopped';
 
 CREATE OR REPLACE FUNCTION rpq_store.pools_update() RETURNS trigger
-	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET rpq.synchronous_operations = on
 AS $$
 DECLARE
 	facts text;
+	quota jsonb;
+	changed boolean := false;
 	now_row jsonb := to_jsonb(NEW);
 	old_row jsonb := to_jsonb(OLD);
 	cleared text[];
@@ -96,8 +98,18 @@ BEGIN
 			HINT = format('What can be written: %s.', array_to_string(TG_ARGV, ', '));
 	END IF;
 	IF now_row -> 'total' IS DISTINCT FROM old_row -> 'total' THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'the total of a pool cannot be changed through rpq.pools',
-			HINT = 'A pool holds what its nodes hold.';
+		IF NEW.total IS NULL THEN
+			RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'total must be given';
+		END IF;
+		-- what it holds of other resources may stand beside the one in which machines are counted
+		SELECT jsonb_object_agg(n.key, n.value) INTO quota
+		  FROM jsonb_each(CAST(NEW.total AS jsonb)) n
+		 WHERE n.value IS DISTINCT FROM CAST(OLD.total AS jsonb) -> n.key;
+		IF quota IS NOT NULL THEN
+			PERFORM rpq.resize_pool(OLD.tenant || '/' || OLD.name, quota => CAST(quota AS rpq.resources));
+		END IF;
+		now_row := now_row || jsonb_build_object('total', old_row -> 'total');
+		changed := true;
 	END IF;
 	IF now_row <> old_row THEN
 		SELECT array_agg(n.key) INTO cleared
@@ -120,13 +132,17 @@ BEGIN
 			idle_time_sharing => nullif(NEW.idle_time_sharing, OLD.idle_time_sharing),
 			min_runtime => nullif(NEW.min_runtime, OLD.min_runtime), open => nullif(NEW.open, OLD.open),
 			isolate_accounts => nullif(NEW.isolate_accounts, OLD.isolate_accounts), clear => cleared);
+		changed := true;
+	END IF;
+	IF changed THEN
 		SELECT p.* INTO NEW FROM rpq.pools p WHERE p.pool_id = OLD.pool_id;
 	END IF;
 	RETURN NEW;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pools_update() IS
-	'UPDATE of rpq.pools: rpq.edit_pool with what differs; what becomes NULL is cleared';
+	'UPDATE of rpq.pools: rpq.resize_pool, at once, for the total, and rpq.edit_pool with what else differs; what becomes '
+	'NULL is cleared';
 
 CREATE OR REPLACE FUNCTION rpq_store.members_update() RETURNS trigger
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -190,7 +206,7 @@ CREATE OR REPLACE TRIGGER edit INSTEAD OF UPDATE ON rpq.pools FOR EACH ROW
 		'description', 'workload_types', 'scheduling_policy', 'queueing', 'default_priority',
 		'user_default_quota', 'project_group', 'allow_guarantee', 'frozen', 'faulty_node_rotation',
 		'idle_time_sharing', 'min_runtime', 'open', 'isolate_accounts', 'total');
-COMMENT ON TRIGGER edit ON rpq.pools IS 'edits the settings';
+COMMENT ON TRIGGER edit ON rpq.pools IS 'edits the settings, resizes';
 GRANT UPDATE (description, workload_types, scheduling_policy, queueing, default_priority, user_default_quota,
 	project_group, allow_guarantee, frozen, faulty_node_rotation, idle_time_sharing, min_runtime, open,
 	isolate_accounts, total) ON rpq.pools TO PUBLIC;
