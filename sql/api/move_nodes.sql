@@ -39,16 +39,16 @@ BEGIN
 		END IF;
 	END IF;
 	IF choice.picked IS NULL THEN
-		PERFORM rpq_store.refuse_source(source.pool_id, type_id, wanted || CASE wanted WHEN 1 THEN ' node' ELSE ' nodes' END,
-			choice.idle_amount || ' idle');
+		PERFORM rpq_store.refuse_source(source.pool_id, type_id,
+			wanted || CASE wanted WHEN 1 THEN ' node' ELSE ' nodes' END, choice.idle_amount || ' idle');
 	END IF;
 	plan_move.picked := choice.picked;
 	plan_move.busy := choice.busy;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_move(bigint, bigint, jsonb) IS
-'the nodes that a move, asked for with these arguments, takes, and which of them hold something; refused as it is at the '
-'call (RQ003, RQ006, RQ005). The caller holds both turns and has folded';
+'the nodes that a move, asked for with these arguments, takes, and which of them hold something; refused as it is '
+'at the call (RQ003, RQ006, RQ005). The caller holds both turns and has folded';
 
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
@@ -73,8 +73,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.note_migration(rpq_store.operation) IS
-'the migration record of a move, as it was asked for, where there is none yet; by quantity its nodes follow when they '
-'are chosen';
+'the migration record of a move, as it was asked for, where there is none yet; by quantity its nodes follow when '
+'they are chosen';
 
 -- ---- the call -------------------------------------------------------------------------------------------------------
 
@@ -108,8 +108,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pools_of_move(bigint[], text, text) IS
-'the pools that a move is between, each of which the caller must see (42704) and administer (42501), but for a shared '
-'one of the tenant beside another. from_ids: the pool named, else those of the nodes';
+'the pools that a move is between, each of which the caller must see (42704) and administer (42501), but for a '
+'shared one of the tenant beside another. from_ids: the pool named, else those of the nodes';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_move(source rpq_store.pool, from_ids bigint[], nodes bigint[], count int,
 	INOUT type_id bigint)
@@ -175,15 +175,15 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
-'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the operation, '
-'which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many of instance_type '
-'(default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a pool that is not '
-'shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as well, the least used '
-'first; the pods are moved within their pool before. The operation is about to_pool, or about from_pool when to_pool is '
-'shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 one of them has an open operation or is '
-'not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are in use, RQ005 too few idle nodes, or a node is '
-'not where it must be or takes no work, RQ009 fenced. Administrators of both pools, of which a shared one need not be '
-'administered';
+'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the '
+'operation, which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many '
+'of instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a '
+'pool that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as '
+'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
+'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
+'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
+'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ009 fenced. '
+'Administrators of both pools, of which a shared one need not be administered';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.finish_move(rpq_store.operation, bigint[]) IS
-'the last step of a move: the nodes, all empty, change pools, and migration and history say so; returns the result';
+'the last step of a move: the nodes, all empty, change pools, and migration and history say so; returns the '
+'result';
 
 CREATE OR REPLACE FUNCTION rpq_store.op_move(subject rpq_store.operation) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -236,4 +237,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_move(rpq_store.operation) IS
-'the operation move: checks again what may have changed since the call and gives the nodes over; returns their names';
+'the operation move: checks again what may have changed since the call and gives the nodes over; returns their '
+'names';

@@ -18,14 +18,15 @@ AS $$
 			CASE WHEN count(o.pod) > 5 THEN format('%s more pods', count(o.pod) - 5) END,
 			(SELECT CASE count(*) WHEN 0 THEN NULL WHEN 1 THEN '1 hold' ELSE count(*) || ' holds' END
 			 FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)) AS what
-		FROM (SELECT concat_ws(' ', 'workload', w.workload_id, '"' || w.name || '"', nullif(w.resources::text, '')) AS pod,
+		FROM (SELECT concat_ws(' ', 'workload', w.workload_id, '"' || w.name || '"',
+					nullif(w.resources::text, '')) AS pod,
 				row_number() OVER (ORDER BY p.pod_id) AS place
 			  FROM rpq_store.pod AS p JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 			  WHERE p.node_id = n.node_id) AS o) AS w
 $$;
 COMMENT ON FUNCTION rpq_store.describe_busy(bigint[], boolean) IS
-'nodes and what stands on them, for an errdetail, at most 20: named says workloads, else their number alone, which is '
-'for those who may not see them';
+'nodes and what stands on them, for an errdetail, at most 20: named says workloads, else their number alone, '
+'which is for those who may not see them';
 
 CREATE OR REPLACE FUNCTION rpq_store.node_candidates(pool_id bigint, type_id bigint, receiving boolean)
 RETURNS TABLE (node_id bigint, name text, amount numeric, whole boolean, idle boolean, takes_work boolean,
@@ -52,10 +53,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean) IS
-'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether nothing '
-'stands on it, what is used. receiving: for a pool that takes only nodes that take work';
+'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether '
+'nothing stands on it, what is used. receiving: for a pool that takes only nodes that take work';
 
--- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest first.
+-- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
+-- first.
 CREATE OR REPLACE FUNCTION rpq_store.choose_nodes(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
 	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
 	OUT taken numeric)
@@ -63,12 +65,12 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-	kinds boolean[] := CASE WHEN choose_nodes.evacuate THEN '{false,true}' ELSE '{false}' END;
+	passes boolean[] := CASE WHEN choose_nodes.evacuate THEN ARRAY[false, true] ELSE ARRAY[false] END;
 	largest_first boolean;
 	with_busy boolean;
 	node record;
 BEGIN
-	FOREACH with_busy IN ARRAY kinds LOOP
+	FOREACH with_busy IN ARRAY passes LOOP
 		FOREACH largest_first IN ARRAY '{false,true}'::boolean[] LOOP
 			choose_nodes.picked := '{}';
 			choose_nodes.busy := '{}';
@@ -78,8 +80,8 @@ BEGIN
 				SELECT c.node_id, c.idle, CASE WHEN choose_nodes.by_count THEN 1 ELSE c.amount END AS amount
 				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving) AS c
 				WHERE (c.whole OR NOT choose_nodes.whole) AND (c.idle OR with_busy)
-				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used, c.pods,
-					c.name
+				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used,
+					c.pods, c.name
 			LOOP
 				EXIT WHEN choose_nodes.taken = choose_nodes.wanted;
 				CONTINUE WHEN choose_nodes.taken + node.amount > choose_nodes.wanted;
@@ -100,8 +102,8 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
 'nodes of a pool whose amounts of the primary resource, or whose number, sum exactly to what is wanted: idle ones '
-'first, then with evacuate the least used. picked: NULL when they do not; busy: those of them that hold something; '
-'idle_amount: what idle ones came to; whole: whole machines alone';
+'first, then with evacuate the least used. picked: NULL when they do not; busy: those of them that hold '
+'something; idle_amount: what idle ones came to; whole: whole machines alone';
 
 CREATE OR REPLACE FUNCTION rpq_store.refuse_source(source_id bigint, type_id bigint, wanted text, has text,
 	hint text DEFAULT 'Ask for less, add nodes, or name another source.') RETURNS void
@@ -186,6 +188,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.check_named_nodes(bigint, bigint[], boolean, boolean, boolean, boolean) IS
-'refuses nodes that are no whole machines (RQ003, with whole), hold something (RQ006, without evacuate), or are not in '
-'the source, draining, or, for a pool that is receiving them, take no work (RQ005); returns those that hold something. named: the '
-'errdetail may name workloads';
+'refuses nodes that are no whole machines (RQ003, with whole), hold something (RQ006, without evacuate), or are '
+'not in the source, draining, or, for a pool that is receiving them, take no work (RQ005); returns those that '
+'hold something. named: the errdetail may name workloads';

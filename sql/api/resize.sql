@@ -28,8 +28,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.other_pool(text, rpq_store.pool, text) IS
-'the pool of this name that gives or takes nodes, by default the shared one (NULL where there is none). The right is '
-'needed on it as well (42704, 42501), but for a shared pool of the tenant, which it is enough to see';
+'the pool of this name that gives or takes nodes, by default the shared one (NULL where there is none). The right '
+'is needed on it as well (42704, 42501), but for a shared pool of the tenant, which it is enough to see';
 
 CREATE OR REPLACE FUNCTION rpq_store.find_nodes(tenant_id bigint, names text[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -44,7 +44,8 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'at least one node must be given';
 	END IF;
 	SELECT array_agg(f.node_id ORDER BY f.place) INTO ids
-	FROM (SELECT rpq_store.find_node(rpq_store.in_tenant(find_nodes.tenant_id, u.name)) AS node_id, min(u.place) AS place
+	FROM (SELECT rpq_store.find_node(rpq_store.in_tenant(find_nodes.tenant_id, u.name)) AS node_id,
+			min(u.place) AS place
 		  FROM unnest(find_nodes.names) WITH ORDINALITY AS u (name, place) GROUP BY 1) AS f;
 	IF EXISTS (SELECT FROM rpq_store.node AS n
 			   WHERE n.node_id = ANY (ids) AND n.tenant_id <> find_nodes.tenant_id) THEN
@@ -54,8 +55,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.find_nodes(bigint, text[]) IS
-'the ids of nodes that the caller may see, in the order given, repeats left out; NULL for NULL, 42704 for an unknown '
-'one, 22023 for none at all or of another tenant';
+'the ids of nodes that the caller may see, in the order given, repeats left out; NULL for NULL, 42704 for an '
+'unknown one, 22023 for none at all or of another tenant';
 
 CREATE OR REPLACE FUNCTION rpq_store.take_pools(subject_id bigint, others bigint[]) RETURNS rpq_store.pool
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -75,8 +76,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_pools(bigint, bigint[]) IS
-'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one is not free; the '
-'subject as it then is. NULLs among the others are left out';
+'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one is not free; '
+'the subject as it then is. NULLs among the others are left out';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_partners(subject rpq_store.pool, others bigint[]) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -85,7 +86,9 @@ AS $$
 DECLARE
 	other rpq_store.pool;
 BEGIN
-	FOR other IN SELECT p.* FROM rpq_store.pool AS p WHERE p.pool_id = ANY (check_partners.others) ORDER BY p.pool_id LOOP
+	FOR other IN
+		SELECT p.* FROM rpq_store.pool AS p WHERE p.pool_id = ANY (check_partners.others) ORDER BY p.pool_id
+	LOOP
 		IF other.pool_id = subject.pool_id THEN
 			RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'nodes cannot go from a pool to itself',
 				DETAIL = format('Both are pool "%s".', subject.name);
@@ -93,8 +96,8 @@ BEGIN
 			OR other.kind <> subject.kind THEN
 			RAISE EXCEPTION USING ERRCODE = '22023',
 				MESSAGE = 'nodes go between pools of one tenant, cluster and kind',
-				DETAIL = (SELECT string_agg(format('Pool "%s" is a %s pool of tenant "%s" in cluster "%s".', p.name, p.kind,
-							t.name, c.name), ' ' ORDER BY p.pool_id <> subject.pool_id)
+				DETAIL = (SELECT string_agg(format('Pool "%s" is a %s pool of tenant "%s" in cluster "%s".', p.name,
+							p.kind, t.name, c.name), ' ' ORDER BY p.pool_id <> subject.pool_id)
 						  FROM rpq_store.pool AS p
 						  JOIN rpq_store.tenant AS t ON t.tenant_id = p.tenant_id
 						  JOIN rpq_store.cluster AS c ON c.cluster_id = p.cluster_id
@@ -107,7 +110,8 @@ COMMENT ON FUNCTION rpq_store.check_partners(rpq_store.pool, bigint[]) IS
 'refuses (22023) pools that cannot exchange nodes with this one: itself, or of another tenant, cluster or kind';
 
 -- Where the instance type is not named: the only one that the pool has nodes of, else its only one, else the source's.
-CREATE OR REPLACE FUNCTION rpq_store.type_of_pool(subject rpq_store.pool, source_id bigint, type_id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION rpq_store.type_of_pool(subject rpq_store.pool, source_id bigint, type_id bigint)
+RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -118,7 +122,8 @@ BEGIN
 	IF type_of_pool.type_id IS NOT NULL THEN
 		SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = type_of_pool.type_id;
 		IF kind_of.kind <> subject.kind THEN
-			RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('instance type "%s" is of another kind', kind_of.name),
+			RAISE EXCEPTION USING ERRCODE = '22023',
+				MESSAGE = format('instance type "%s" is of another kind', kind_of.name),
 				DETAIL = format('It is of kind %s, pool "%s" of kind %s.', kind_of.kind, subject.name, subject.kind);
 		END IF;
 		RETURN type_of_pool.type_id;
@@ -140,7 +145,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.type_of_pool(rpq_store.pool, bigint, bigint) IS
-'the instance type that a change of a pool''s nodes is about; 22023 when it has to be named, or is of another kind';
+'the instance type that a change of a pool''s nodes is about; 22023 when it has to be named, or is of another '
+'kind';
 
 CREATE OR REPLACE FUNCTION rpq_store.pool_total(pool_id bigint) RETURNS rpq.resources
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -162,27 +168,30 @@ AS $$
 DECLARE
 	kind_of rpq_store.instance_type;
 	main_key text;
-	used numeric;
+	used rpq.resources;
+	too_much boolean;
 	choice record;
 	in_use text;
 BEGIN
 	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_to_shrink.type_id;
 	main_key := rpq_store.primary_resource(kind_of.machine_unit);
-	SELECT coalesce(sum(u.amount OPERATOR(rpq.->) main_key), 0) INTO used
+	SELECT rpq.sum(u.amount) INTO used
 	FROM rpq_store.usage AS u WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id;
 	choice := rpq_store.choose_nodes(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
 		pick_to_shrink.receiving, pick_to_shrink.receiving, pick_to_shrink.evacuate);
-	IF used <= pick_to_shrink.wanted AND choice.picked IS NOT NULL THEN
+	too_much := coalesce(used OPERATOR(rpq.->) main_key, 0) > pick_to_shrink.wanted;
+	IF NOT too_much AND choice.picked IS NOT NULL THEN
 		pick_to_shrink.picked := choice.picked;
 		pick_to_shrink.busy := choice.busy;
 		RETURN;
 	END IF;
 	SELECT rpq_store.describe_busy(array_agg(c.node_id), true) INTO in_use
 	FROM rpq_store.node_candidates(subject.pool_id, pick_to_shrink.type_id, false) AS c WHERE NOT c.idle;
-	IF used > pick_to_shrink.wanted THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = format('pool "%s" uses more than it would hold', subject.name),
+	IF too_much THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006',
+			MESSAGE = format('pool "%s" uses more than it would hold', subject.name),
 			DETAIL = concat(format('%s=%s of instance type "%s" is used, the quota would be %s=%s.', main_key,
-				trim_scale(used), kind_of.name, main_key, pick_to_shrink.wanted), ' In use: ' || in_use || '.'),
+				CAST(used AS jsonb)->>main_key, kind_of.name, main_key, pick_to_shrink.wanted), ' In use: ' || in_use || '.'),
 			HINT = 'Stop workloads, or keep more machines.';
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = format('pool "%s" has too few idle nodes to give', subject.name),
@@ -193,9 +202,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pick_to_shrink(rpq_store.pool, bigint, numeric, numeric, boolean, boolean) IS
-'the nodes of a type that a pool gives away when it is to hold no more than wanted of the primary resource; RQ006 when '
-'that is used, or too few are idle. receiving: the nodes go to a pool that is not shared. busy: those that hold '
-'something. The caller holds the turn and has folded';
+'the nodes of a type that a pool gives away when it is to hold no more than wanted of the primary resource; RQ006 '
+'when that is used, or too few are idle. receiving: the nodes go to a pool that is not shared. busy: those that '
+'hold something. The caller holds the turn and has folded';
 
 CREATE OR REPLACE FUNCTION rpq_store.plan_quota(subject rpq_store.pool, source_id bigint, type_id bigint,
 	quota rpq.resources, receiving boolean, evacuate boolean,
@@ -234,9 +243,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_quota(rpq_store.pool, bigint, bigint, rpq.resources, boolean, boolean) IS
-'the nodes that come and go when a pool is to hold this much of an instance type, in the primary resource; none when it '
-'does. receiving: what goes goes to a pool that is not shared. busy: those that hold something. RQ006, RQ005 when they '
-'cannot';
+'the nodes that come and go when a pool is to hold this much of an instance type, in the primary resource; none '
+'when it does. receiving: what goes goes to a pool that is not shared. busy: those that hold something. RQ006, '
+'RQ005 when they cannot';
 
 CREATE OR REPLACE FUNCTION rpq_store.id_array(ids jsonb) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -272,8 +281,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_resize(rpq_store.pool, jsonb) IS
-'the nodes that a resize, asked for with these arguments, adds and removes; refused as it is at the call (RQ003, RQ006, '
-'RQ005). The caller holds the turns and has folded';
+'the nodes that a resize, asked for with these arguments, adds and removes; refused as it is at the call (RQ003, '
+'RQ006, RQ005). The caller holds the turns and has folded';
 
 -- ---- the call -------------------------------------------------------------------------------------------------------
 
@@ -304,7 +313,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.check_resize(rpq_store.pool, rpq.resources, bigint[], bigint[], bigint, bigint) IS
-'refuses what a resize cannot be asked for (22023, RQ003); finds the instance type of a quota where it is not given';
+'refuses what a resize cannot be asked for (22023, RQ003); finds the instance type of a quota where it is not '
+'given';
 
 CREATE OR REPLACE FUNCTION rpq.resize_pool(pool text, quota rpq.resources DEFAULT NULL, add_nodes text[] DEFAULT NULL,
 	remove_nodes text[] DEFAULT NULL, instance_type text DEFAULT NULL, source text DEFAULT NULL,
@@ -346,16 +356,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, text, text, boolean) IS
-'asks for a dedicated or exclusive pool to hold more or fewer machines; returns the id of the operation. quota: what it '
-'is to hold of the instance type, whole machines in the primary resource alone (gpu=64), 0 for none; what it holds '
-'already changes nothing. Or add_nodes, remove_nodes: these, repeats left out. instance_type: default the only one of '
-'the pool. source: where it grows from, a pool of the same cluster and kind, default the shared one; target: where its '
-'nodes go. Idle nodes go first: into the pool only such as take work, out of it the unhealthy and cordoned before the '
-'others. evacuate: nodes that hold pods as well, the least used first; the pods are moved within their pool before. '
-'Errors: 42704 unknown object, 42501 no right on pool, source or target, RQ004 one of them has an open operation or is '
-'not ready, 22023 bad argument, RQ003 no whole number of machines, RQ006 more is used than would be left, or nodes are '
-'in use, RQ005 the source has too few idle nodes, or a node is not where it must be, RQ009 fenced. Administrators of '
-'the pool and of a source or target that is not shared';
+'asks for a dedicated or exclusive pool to hold more or fewer machines; returns the id of the operation. quota: '
+'what it is to hold of the instance type, whole machines in the primary resource alone (gpu=64), 0 for none; what '
+'it holds already changes nothing. Or add_nodes, remove_nodes: these, repeats left out. instance_type: default '
+'the only one of the pool. source: where it grows from, a pool of the same cluster and kind, default the shared '
+'one; target: where its nodes go. Idle nodes go first: into the pool only such as take work, out of it the '
+'unhealthy and cordoned before the others. evacuate: nodes that hold pods as well, the least used first; the pods '
+'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
+'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
+'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
+'is not where it must be, RQ009 fenced. Administrators of the pool and of a source or target that is not shared';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -367,7 +377,7 @@ DECLARE
 	names text[];
 BEGIN
 	IF hand_over.nodes = '{}' THEN
-		RETURN '{}';
+		RETURN ARRAY[]::text[];
 	END IF;
 	WITH moved AS (
 		UPDATE rpq_store.node AS n SET pool_id = hand_over.to_id
@@ -478,4 +488,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_resize(rpq_store.operation) IS
-'the operation resize: checks again what may have changed since the call and gives the nodes over; returns their names';
+'the operation resize: checks again what may have changed since the call and gives the nodes over; returns their '
+'names';

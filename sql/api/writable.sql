@@ -141,8 +141,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pools_update() IS
-	'UPDATE of rpq.pools: rpq.resize_pool, at once, for the total, and rpq.edit_pool with what else differs; what becomes '
-	'NULL is cleared';
+	'UPDATE of rpq.pools: rpq.resize_pool, at once, for the total, and rpq.edit_pool with what else differs; what '
+	'becomes NULL is cleared';
 
 CREATE OR REPLACE FUNCTION rpq_store.members_update() RETURNS trigger
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

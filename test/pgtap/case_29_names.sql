@@ -41,7 +41,14 @@ SELECT is((SELECT count(*) || ' ' || count(DISTINCT pool) FROM rpq.members), '10
 SELECT lives_ok(format('SELECT rpq.deauthorize(pool => %L, accounts => ''{u1}'')', 'a_b'), 'deauthorize in a_b');
 SELECT is((SELECT string_agg(name, ',') FROM t.wanted WHERE length(name) <= 63 AND name NOT IN (SELECT pool FROM rpq.members)), 'a_b',
 		  'axb keeps its member');
-SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'create_pool'), 12::bigint,
+SELECT rpq.add_nodes(instance_type => 'g8', prefix => 'n', count => 10) AS x \gset
+SELECT lives_ok(format('SELECT rpq.resize_pool(pool => %L, quota => ''gpu=8'')', name), 'resize ' || name) FROM t.wanted WHERE length(name) <= 63;
+SELECT is((SELECT count(*) FROM rpq.pools p JOIN t.wanted w ON w.name = p.name WHERE t.gpu(p.total) = 8), 10::bigint, 'a machine in each');
+SELECT lives_ok(format('SELECT rpq.move_nodes(count => 1, from_pool => %L, to_pool => %L)', 'a_b', 'axb'), 'move from a_b to axb');
+SELECT is((SELECT string_agg(name, ',') FROM rpq.pools p JOIN t.wanted w USING (name) WHERE t.gpu(p.total) <> 8), 'a_b,axb', 'no other pool is touched');
+SELECT lives_ok(format('SELECT rpq.resize_pool(pool => %L, quota => ''gpu=0'')', name), 'resize to nothing ' || name) FROM t.wanted WHERE length(name) <= 63;
+SELECT is((SELECT count(*) FROM rpq.nodes n JOIN rpq.pools p ON p.name = n.pool WHERE p.type = 'shared'), 10::bigint, 'all are back');
+SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'create_pool' AND object <> 'c1-gpu'), 12::bigint,
 		  'one history row for each success, none for refusals');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''acme/a_b'', description => ''x'')'), 'ok', 'tenant/name names the same');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''A_B'', description => ''x'')'), '42704', 'names are compared bytewise');

@@ -10,14 +10,14 @@ CREATE FUNCTION t.where_are() RETURNS text LANGUAGE sql AS $$
 	FROM (SELECT pool, string_agg(name, ',' ORDER BY name) AS names FROM rpq.nodes GROUP BY pool) p
 $$;
 CREATE FUNCTION t.sums() RETURNS text LANGUAGE sql AS $$
-	SELECT (SELECT t.gpu(sum(capacity)) FROM rpq.nodes) || ' ' || (SELECT t.gpu(sum(total)) FROM rpq.pools)
+	SELECT (SELECT t.gpu(rpq.sum(capacity)) FROM rpq.nodes) || ' ' || (SELECT t.gpu(rpq.sum(total)) FROM rpq.pools)
 $$;
 SELECT is(t.where_are(), 'c1-gpu:n3,n4,n5,n6 d1:n1,n2', 'at first');
 
 -- Growing: from the shared pool, idle nodes that take work, by name; work that waited is placed.
-SELECT t.submit('d1', '8', 'u1', 'w', 3) AS w \gset
+SELECT t.submit('d1', '8', 'u1', 'other') AS other, t.submit('d1', '8', 'u1', 'w', 2) AS w \gset
 SELECT t.pass() AS x \gset
-SELECT is(t.status(:w), 'queued', 'a gang of three finds two nodes');
+SELECT is(t.status(:w), 'queued', 'a gang of two finds one node');
 SELECT rpq.cordon_node(node => 'n3') AS x, t.submit('c1-gpu', '1', 'u2', 's') AS s \gset
 SELECT t.pass() AS x \gset
 SELECT is(t.nodes(:s), 'n4', 'n3 takes no work');
@@ -38,7 +38,8 @@ SELECT is((SELECT count(*) FROM rpq.operation_history WHERE operation_id = :same
 SELECT is((SELECT status FROM rpq.pools WHERE name = 'd1'), 'ready', 'the pool is ready');
 
 -- Shrinking: what waits behind, the unhealthy go first, the rest stays.
-SELECT rpq.stop(:w) AS x \gset
+SELECT rpq.stop(:w) AS x, rpq.stop(:other) AS y \gset
+SELECT t.pass() AS x \gset
 SELECT rpq.set_node_health(node => 'n2', health => 'unhealthy', reason => 'gone') AS x \gset
 SELECT rpq.resize_pool(pool => 'd1', quota => 'gpu=16') AS x \gset
 SELECT is(t.where_are(), 'c1-gpu:n2,n3,n4,n6 d1:n1,n5', 'n2, which is unhealthy, was the first to go');
@@ -96,6 +97,7 @@ SELECT rpq.resize_pool(pool => 'e1', quota => 'gpu=0') AS op \gset
 SELECT rpq.cancel_operation(id => :op) AS x \gset
 SELECT is((SELECT status || ' ' || t.gpu(total) FROM rpq.pools WHERE name = 'e1'), 'ready 8', 'cancelled, it is what it was');
 -- Nodes that come meanwhile count: the quota is what the pool is to hold, not by how much it grows.
+SELECT rpq.uncordon_node(node => 'n3') AS x \gset
 SELECT rpq.resize_pool(pool => 'x1', quota => 'gpu=8') AS op \gset
 SELECT rpq.add_nodes(instance_type => 'g8', names => '{n7,n8}', pool => 'x1') AS x \gset
 SELECT rpq.run_operations() AS x \gset
