@@ -194,7 +194,8 @@ BEGIN
 				CAST(used AS jsonb)->>main_key, kind_of.name, main_key, pick_to_shrink.wanted), ' In use: ' || in_use || '.'),
 			HINT = 'Stop workloads, or keep more machines.';
 	END IF;
-	RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = format('pool "%s" has too few idle nodes to give', subject.name),
+	RAISE EXCEPTION USING ERRCODE = 'RQ006',
+		MESSAGE = format('pool "%s" has too few idle nodes to give', subject.name),
 		DETAIL = concat(format('Nodes for %s=%s are to go, idle ones come to %s=%s.', main_key, pick_to_shrink.change,
 			main_key, choice.idle_amount), ' In use: ' || in_use || '.'),
 		HINT = CASE WHEN NOT pick_to_shrink.evacuate THEN
