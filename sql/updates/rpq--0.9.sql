@@ -3344,7 +3344,7 @@ COMMENT ON FUNCTION rpq_store.sweep_pools(bigint[]) IS
 'what a cycle does with its pools before it decides: hears nodes, takes pods off unhealthy ones, deletes nodes that '
 'were removed by force and are empty, ends holds that are over. Returns how many of these things it did. The caller '
 'holds the turns, which are changed when anything was done';
--- What pools.sql checks before it makes or changes a pool, and how it picks nodes.  Writes nothing.
+-- What pools.sql and resize.sql check before a pool is made or changed.  Writes nothing.
 
 CREATE FUNCTION rpq_store.pool_settings(pool_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -3521,108 +3521,6 @@ COMMENT ON FUNCTION rpq_store.locate_pool(bigint, text, text[], text, text, text
 'the others, else gpu; cluster of the others, else the only one; source: the shared pool, NULL where there is '
 'none. 42704 for what does not exist, 22023 where they do not agree';
 
-CREATE FUNCTION rpq_store.is_idle(node_id bigint) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT n.schedulable AND NOT n.draining AND n.health = 'healthy' AND rpq_store.node_busy(n.node_id) IS NULL
-	FROM rpq_store.node AS n WHERE n.node_id = $1
-$$;
-COMMENT ON FUNCTION rpq_store.is_idle(bigint) IS
-'whether a node takes work and has none: nothing stands on it, it is healthy, not cordoned and not draining';
-
--- By name, as long as the sum does not pass what is wanted; when that does not come out (nodes of one type may differ),
--- the largest first.
-CREATE FUNCTION rpq_store.pick_by_quota(source_id bigint, type_id bigint, quota rpq.resources)
-RETURNS bigint[]
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	kind_of rpq_store.instance_type;
-	main_key text;
-	unit numeric;
-	wanted numeric;
-	taken numeric;
-	picked bigint[];
-	idle record;
-	largest_first boolean;
-BEGIN
-	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_by_quota.type_id;
-	main_key := rpq_store.primary_resource(kind_of.machine_unit);
-	unit := kind_of.machine_unit OPERATOR(rpq.->) main_key;
-	wanted := pick_by_quota.quota OPERATOR(rpq.->) main_key;
-	FOREACH largest_first IN ARRAY '{false,true}'::boolean[] LOOP
-		picked := '{}';
-		taken := 0;
-		FOR idle IN
-			SELECT n.node_id, n.capacity OPERATOR(rpq.->) main_key AS amount
-			FROM rpq_store.node AS n
-			WHERE n.pool_id = pick_by_quota.source_id AND n.type_id = kind_of.type_id
-			  AND mod(n.capacity OPERATOR(rpq.->) main_key, unit) = 0
-			  AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
-			  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = n.node_id)
-			  AND NOT EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)
-			ORDER BY CASE WHEN largest_first THEN n.capacity OPERATOR(rpq.->) main_key END DESC, n.name
-		LOOP
-			IF taken + idle.amount <= wanted THEN
-				picked := picked || idle.node_id;
-				taken := taken + idle.amount;
-			END IF;
-			EXIT WHEN taken = wanted;
-		END LOOP;
-		IF taken = wanted THEN
-			RETURN picked;
-		END IF;
-	END LOOP;
-	RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'the source has too few whole nodes available',
-		DETAIL = format('%s of instance type "%s" are wanted; %s has idle nodes for %s.', pick_by_quota.quota,
-			kind_of.name,
-			coalesce((SELECT format('pool "%s"', p.name) FROM rpq_store.pool AS p
-				WHERE p.pool_id = pick_by_quota.source_id), 'no shared pool'),
-			main_key || '=' || taken),
-		HINT = 'Ask for less, add nodes, or name another source.';
-END
-$$;
-COMMENT ON FUNCTION rpq_store.pick_by_quota(bigint, bigint, rpq.resources) IS
-'idle nodes of the type in the source whose primary resource sums exactly to the quota; RQ005 when there are too '
-'few. The caller holds the source''s turn and has folded';
-
-CREATE FUNCTION rpq_store.check_named_nodes(source_id bigint, nodes bigint[]) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	partial text;
-	busy text;
-	away text;
-BEGIN
-	SELECT string_agg(format('%s (%s)', n.name, n.capacity), ', ' ORDER BY n.name)
-			FILTER (WHERE rpq_store.machines(n.capacity, t.machine_unit) IS NULL),
-		string_agg(format('%s (%s)', n.name, rpq_store.node_busy(n.node_id)), ', ' ORDER BY n.name)
-			FILTER (WHERE rpq_store.node_busy(n.node_id) IS NOT NULL),
-		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				THEN format('in pool "%s"', p.name) ELSE 'takes no work' END), ', ' ORDER BY n.name)
-			FILTER (WHERE n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				OR rpq_store.is_idle(n.node_id) IS NOT TRUE)
-	INTO partial, busy, away
-	FROM rpq_store.node AS n
-	JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
-	WHERE n.node_id = ANY (check_named_nodes.nodes);
-	IF partial IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ003', MESSAGE = 'nodes are no whole number of machine units',
-			DETAIL = partial;
-	ELSIF busy IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy;
-	ELSIF away IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'nodes are not available in the source', DETAIL = away;
-	END IF;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.check_named_nodes(bigint, bigint[]) IS
-'refuses nodes that are no whole machines (RQ003), hold something (RQ006), or are not in the source or take no '
-'work (RQ005)';
-
 CREATE FUNCTION rpq_store.check_pool_quota(kind text, quota rpq.resources, named boolean, source_id bigint,
 	INOUT type_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -3668,6 +3566,199 @@ $$;
 COMMENT ON FUNCTION rpq_store.check_pool_quota(text, rpq.resources, boolean, bigint, bigint) IS
 'refuses the quota of a new pool that is not in the primary resource alone or negative (22023) or no whole number '
 'of machines (RQ003); finds the instance type where it is not given';
+-- Which nodes change hands: those named, or idle ones for an amount.  Writes nothing.  The caller holds the turn of the
+-- pool that the nodes are in and has folded, so that node_load is exact; no pod is read but to say what is in the way.
+--
+-- A pool that *receives* nodes takes only such as take work (healthy, not cordoned) and are whole machines where it is
+-- dedicated or exclusive; one that gives them away gives any, the unhealthy and cordoned first.  A node that is
+-- draining or about to be removed is another operation's, and never changes hands.
+
+CREATE FUNCTION rpq_store.describe_busy(nodes bigint[], named boolean) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT string_agg(format('%s (%s)', n.name, CASE WHEN $2 THEN w.what ELSE rpq_store.node_busy(n.node_id) END), ', '
+			ORDER BY n.place)
+		|| CASE WHEN count(*) < max(n.busy) THEN format(' and %s more', max(n.busy) - count(*)) ELSE '' END
+	FROM (SELECT b.node_id, b.name, row_number() OVER (ORDER BY b.name) AS place, count(*) OVER () AS busy
+		  FROM rpq_store.node AS b WHERE b.node_id = ANY ($1) ORDER BY b.name LIMIT 20) AS n
+	CROSS JOIN LATERAL (
+		SELECT concat_ws(', ', string_agg(o.pod, ', ' ORDER BY o.place) FILTER (WHERE o.place <= 5),
+			CASE WHEN count(o.pod) > 5 THEN format('%s more pods', count(o.pod) - 5) END,
+			(SELECT CASE count(*) WHEN 0 THEN NULL WHEN 1 THEN '1 hold' ELSE count(*) || ' holds' END
+			 FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)) AS what
+		FROM (SELECT concat_ws(' ', 'workload', w.workload_id, '"' || w.name || '"',
+					nullif(w.resources::text, '')) AS pod,
+				row_number() OVER (ORDER BY p.pod_id) AS place
+			  FROM rpq_store.pod AS p JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
+			  WHERE p.node_id = n.node_id) AS o) AS w
+$$;
+COMMENT ON FUNCTION rpq_store.describe_busy(bigint[], boolean) IS
+'nodes and what stands on them, for an errdetail, at most 20: named says workloads, else their number alone, '
+'which is for those who may not see them';
+
+CREATE FUNCTION rpq_store.node_candidates(pool_id bigint, type_id bigint, receiving boolean)
+RETURNS TABLE (node_id bigint, name text, amount numeric, whole boolean, idle boolean, takes_work boolean,
+	used numeric, pods int)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	unit rpq.resources := (SELECT t.machine_unit FROM rpq_store.instance_type AS t
+						   WHERE t.type_id = node_candidates.type_id);
+	main_key text := rpq_store.primary_resource(unit);
+	unit_amount numeric := unit OPERATOR(rpq.->) main_key;
+BEGIN
+	RETURN QUERY
+	SELECT n.node_id, n.name, n.capacity OPERATOR(rpq.->) main_key,
+		mod(n.capacity OPERATOR(rpq.->) main_key, unit_amount) = 0, l.pods = 0 AND h.node_id IS NULL,
+		n.schedulable AND n.health = 'healthy', coalesce(l.used OPERATOR(rpq.->) main_key, 0), l.pods
+	FROM rpq_store.node AS n
+	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
+	LEFT JOIN (SELECT DISTINCT o.node_id FROM rpq_store.hold AS o) AS h ON h.node_id = n.node_id
+	WHERE n.pool_id = node_candidates.pool_id AND n.type_id = node_candidates.type_id
+	  AND NOT n.draining AND NOT n.removing
+	  AND (NOT node_candidates.receiving OR (n.schedulable AND n.health = 'healthy'));
+END
+$$;
+COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean) IS
+'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether '
+'nothing stands on it, what is used. receiving: for a pool that takes only nodes that take work';
+
+-- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
+-- first.
+CREATE FUNCTION rpq_store.choose_nodes(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
+	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
+	OUT taken numeric)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	passes boolean[] := CASE WHEN choose_nodes.evacuate THEN ARRAY[false, true] ELSE ARRAY[false] END;
+	largest_first boolean;
+	with_busy boolean;
+	node record;
+BEGIN
+	FOREACH with_busy IN ARRAY passes LOOP
+		FOREACH largest_first IN ARRAY '{false,true}'::boolean[] LOOP
+			choose_nodes.picked := '{}';
+			choose_nodes.busy := '{}';
+			choose_nodes.taken := 0;
+			CONTINUE WHEN choose_nodes.wanted = 0 AND largest_first;
+			FOR node IN
+				SELECT c.node_id, c.idle, CASE WHEN choose_nodes.by_count THEN 1 ELSE c.amount END AS amount
+				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving) AS c
+				WHERE (c.whole OR NOT choose_nodes.whole) AND (c.idle OR with_busy)
+				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used,
+					c.pods, c.name
+			LOOP
+				EXIT WHEN choose_nodes.taken = choose_nodes.wanted;
+				CONTINUE WHEN choose_nodes.taken + node.amount > choose_nodes.wanted;
+				choose_nodes.picked := choose_nodes.picked || node.node_id;
+				choose_nodes.taken := choose_nodes.taken + node.amount;
+				IF NOT node.idle THEN
+					choose_nodes.busy := choose_nodes.busy || node.node_id;
+				END IF;
+			END LOOP;
+			choose_nodes.idle_amount := coalesce(choose_nodes.idle_amount, choose_nodes.taken);
+			IF choose_nodes.taken = choose_nodes.wanted THEN
+				RETURN;
+			END IF;
+		END LOOP;
+	END LOOP;
+	choose_nodes.picked := NULL;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
+'nodes of a pool whose amounts of the primary resource, or whose number, sum exactly to what is wanted: idle ones '
+'first, then with evacuate the least used. picked: NULL when they do not; busy: those of them that hold '
+'something; idle_amount: what idle ones came to; whole: whole machines alone';
+
+CREATE FUNCTION rpq_store.refuse_source(source_id bigint, type_id bigint, wanted text, has text,
+	hint text DEFAULT 'Ask for less, add nodes, or name another source.') RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'the source has too few whole nodes available',
+		DETAIL = format('%s of instance type "%s" %s wanted; %s has %s.', refuse_source.wanted,
+			(SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = refuse_source.type_id),
+			CASE WHEN starts_with(refuse_source.wanted, '1 ') THEN 'is' ELSE 'are' END,
+			coalesce((SELECT format('pool "%s"', p.name) FROM rpq_store.pool AS p
+				WHERE p.pool_id = refuse_source.source_id), 'no shared pool'), refuse_source.has),
+		HINT = refuse_source.hint;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_source(bigint, bigint, text, text, text) IS
+'raises RQ005 with what is wanted and what the source has';
+
+CREATE FUNCTION rpq_store.pick_by_quota(source_id bigint, type_id bigint, quota rpq.resources)
+RETURNS bigint[]
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	main_key text := rpq_store.primary_resource((SELECT t.machine_unit FROM rpq_store.instance_type AS t
+												 WHERE t.type_id = pick_by_quota.type_id));
+	choice record;
+BEGIN
+	choice := rpq_store.choose_nodes(pick_by_quota.source_id, pick_by_quota.type_id,
+		pick_by_quota.quota OPERATOR(rpq.->) main_key, false, true, true, false);
+	IF choice.picked IS NULL THEN
+		PERFORM rpq_store.refuse_source(pick_by_quota.source_id, pick_by_quota.type_id, pick_by_quota.quota::text,
+			'idle nodes for ' || main_key || '=' || choice.idle_amount);
+	END IF;
+	RETURN choice.picked;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.pick_by_quota(bigint, bigint, rpq.resources) IS
+'idle nodes of the type in the source whose primary resource sums exactly to the quota; RQ005 when there are too '
+'few. The caller holds the source''s turn and has folded';
+
+CREATE FUNCTION rpq_store.check_named_nodes(source_id bigint, nodes bigint[], receiving boolean DEFAULT true,
+	whole boolean DEFAULT true, evacuate boolean DEFAULT false, named boolean DEFAULT false, OUT busy bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	partial text;
+	away text;
+	gone boolean;
+BEGIN
+	SELECT string_agg(format('%s (%s)', n.name, n.capacity), ', ' ORDER BY n.name)
+			FILTER (WHERE check_named_nodes.whole AND rpq_store.machines(n.capacity, t.machine_unit) IS NULL),
+		array_agg(n.node_id ORDER BY n.name)
+			FILTER (WHERE l.pods > 0 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
+		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
+				THEN format('in pool "%s"', p.name) WHEN n.draining OR n.removing THEN 'draining'
+				ELSE 'takes no work' END), ', ' ORDER BY n.name)
+			FILTER (WHERE n.pool_id IS DISTINCT FROM check_named_nodes.source_id OR n.draining OR n.removing
+				OR (check_named_nodes.receiving AND NOT (n.schedulable AND n.health = 'healthy'))),
+		count(*) < cardinality(check_named_nodes.nodes)
+	INTO partial, check_named_nodes.busy, away, gone
+	FROM rpq_store.node AS n
+	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
+	JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
+	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
+	WHERE n.node_id = ANY (check_named_nodes.nodes);
+	IF partial IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ003', MESSAGE = 'nodes are no whole number of machine units',
+			DETAIL = partial;
+	ELSIF check_named_nodes.busy IS NOT NULL AND NOT check_named_nodes.evacuate THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use',
+			DETAIL = rpq_store.describe_busy(check_named_nodes.busy, check_named_nodes.named);
+	ELSIF away IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'nodes are not available in the source', DETAIL = away;
+	ELSIF gone THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ005', MESSAGE = 'nodes are not available in the source',
+			DETAIL = 'Nodes that were named have been removed.';
+	END IF;
+	check_named_nodes.busy := coalesce(check_named_nodes.busy, '{}');
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_named_nodes(bigint, bigint[], boolean, boolean, boolean, boolean) IS
+'refuses nodes that are no whole machines (RQ003, with whole), hold something (RQ006, without evacuate), or are '
+'not in the source, draining, or, for a pool that is receiving them, take no work (RQ005); returns those that '
+'hold something. named: the errdetail may name workloads';
 -- Pools: creating, editing, and which of them may be chosen.
 --
 -- Writes pool, pool_instance and, through an operation, the pool of nodes; under the turns of the pools concerned.
@@ -4824,6 +4915,9 @@ BEGIN
 	SET status = CASE open_operation.kind WHEN 'create' THEN 'creating' WHEN 'delete' THEN 'deleting'
 		ELSE 'updating' END
 	WHERE p.pool_id = open_operation.pool_id;
+	IF open_operation.kind = 'move' THEN
+		PERFORM rpq_store.note_migration(o) FROM rpq_store.operation AS o WHERE o.operation_id = opened;
+	END IF;
 	IF current_setting('rpq.synchronous_operations')::boolean THEN
 		PERFORM rpq_store.run_operation(opened);
 	END IF;
@@ -5913,6 +6007,740 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.undo_drain(rpq_store.operation) IS
 'undoes a drain, also one that has not begun: what it kept is given back, the node is as schedulable as before';
+-- Resizing a pool, and what moves of nodes between pools have in common with it.
+--
+-- Writes node (pool_id), node_load, pool_capacity and pool_instance of both pools, under their turns.  The call checks
+-- and opens the operation; op_resize checks the same again and carries it out: in one transaction where all nodes are
+-- idle, else (evacuate) in steps, which are those of sql/api/moves.sql, and a last one in which the nodes change pools.
+
+-- ---- what a request is about ----------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.other_pool(action text, subject rpq_store.pool, name text) RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	found_id bigint;
+BEGIN
+	IF other_pool.name IS NULL THEN
+		SELECT p.pool_id INTO found_id FROM rpq_store.pool AS p
+		WHERE p.tenant_id = subject.tenant_id AND p.cluster_id = subject.cluster_id AND p.kind = subject.kind
+		  AND p.type = 'shared';
+		RETURN found_id;
+	END IF;
+	found_id := rpq_store.find_pool(rpq_store.in_tenant(subject.tenant_id, other_pool.name));
+	IF NOT EXISTS (SELECT FROM rpq_store.pool AS p
+				   WHERE p.pool_id = found_id AND p.type = 'shared' AND p.tenant_id = subject.tenant_id) THEN
+		PERFORM rpq_store.authorize_id(other_pool.action, found_id);
+	END IF;
+	RETURN found_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.other_pool(text, rpq_store.pool, text) IS
+'the pool of this name that gives or takes nodes, by default the shared one (NULL where there is none). The right '
+'is needed on it as well (42704, 42501), but for a shared pool of the tenant, which it is enough to see';
+
+CREATE FUNCTION rpq_store.find_nodes(tenant_id bigint, names text[]) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	ids bigint[];
+BEGIN
+	IF find_nodes.names IS NULL THEN
+		RETURN NULL;
+	ELSIF cardinality(find_nodes.names) = 0 THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'at least one node must be given';
+	END IF;
+	SELECT array_agg(f.node_id ORDER BY f.place) INTO ids
+	FROM (SELECT rpq_store.find_node(rpq_store.in_tenant(find_nodes.tenant_id, u.name)) AS node_id,
+			min(u.place) AS place
+		  FROM unnest(find_nodes.names) WITH ORDINALITY AS u (name, place) GROUP BY 1) AS f;
+	IF EXISTS (SELECT FROM rpq_store.node AS n
+			   WHERE n.node_id = ANY (ids) AND n.tenant_id <> find_nodes.tenant_id) THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the nodes belong to another tenant';
+	END IF;
+	RETURN ids;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.find_nodes(bigint, text[]) IS
+'the ids of nodes that the caller may see, in the order given, repeats left out; NULL for NULL, 42704 for an '
+'unknown one, 22023 for none at all or of another tenant';
+
+CREATE FUNCTION rpq_store.take_pools(subject_id bigint, others bigint[]) RETURNS rpq_store.pool
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	scopes bigint[];
+	subject rpq_store.pool;
+BEGIN
+	SELECT array_agg(DISTINCT s.scope_id ORDER BY s.scope_id) INTO scopes
+	FROM unnest(take_pools.others || take_pools.subject_id) AS s (scope_id) WHERE s.scope_id IS NOT NULL;
+	PERFORM rpq_store.take_turns(scopes);
+	PERFORM rpq_store.fold(scopes);
+	PERFORM rpq_store.check_free(scopes);
+	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = take_pools.subject_id;
+	RETURN subject;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.take_pools(bigint, bigint[]) IS
+'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one is not free; '
+'the subject as it then is. NULLs among the others are left out';
+
+CREATE FUNCTION rpq_store.check_partners(subject rpq_store.pool, others bigint[]) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	other rpq_store.pool;
+BEGIN
+	FOR other IN
+		SELECT p.* FROM rpq_store.pool AS p WHERE p.pool_id = ANY (check_partners.others) ORDER BY p.pool_id
+	LOOP
+		IF other.pool_id = subject.pool_id THEN
+			RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'nodes cannot go from a pool to itself',
+				DETAIL = format('Both are pool "%s".', subject.name);
+		ELSIF other.tenant_id <> subject.tenant_id OR other.cluster_id <> subject.cluster_id
+			OR other.kind <> subject.kind THEN
+			RAISE EXCEPTION USING ERRCODE = '22023',
+				MESSAGE = 'nodes go between pools of one tenant, cluster and kind',
+				DETAIL = (SELECT string_agg(format('Pool "%s" is a %s pool of tenant "%s" in cluster "%s".', p.name,
+							p.kind, t.name, c.name), ' ' ORDER BY p.pool_id <> subject.pool_id)
+						  FROM rpq_store.pool AS p
+						  JOIN rpq_store.tenant AS t ON t.tenant_id = p.tenant_id
+						  JOIN rpq_store.cluster AS c ON c.cluster_id = p.cluster_id
+						  WHERE p.pool_id IN (subject.pool_id, other.pool_id));
+		END IF;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_partners(rpq_store.pool, bigint[]) IS
+'refuses (22023) pools that cannot exchange nodes with this one: itself, or of another tenant, cluster or kind';
+
+-- Where the instance type is not named: the only one that the pool has nodes of, else its only one, else the source's.
+CREATE FUNCTION rpq_store.type_of_pool(subject rpq_store.pool, source_id bigint, type_id bigint)
+RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	types bigint[];
+	kind_of rpq_store.instance_type;
+BEGIN
+	IF type_of_pool.type_id IS NOT NULL THEN
+		SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = type_of_pool.type_id;
+		IF kind_of.kind <> subject.kind THEN
+			RAISE EXCEPTION USING ERRCODE = '22023',
+				MESSAGE = format('instance type "%s" is of another kind', kind_of.name),
+				DETAIL = format('It is of kind %s, pool "%s" of kind %s.', kind_of.kind, subject.name, subject.kind);
+		END IF;
+		RETURN type_of_pool.type_id;
+	END IF;
+	SELECT array_agg(DISTINCT c.type_id) INTO types FROM rpq_store.pool_capacity AS c
+	WHERE c.pool_id = subject.pool_id;
+	IF types IS NULL THEN
+		SELECT array_agg(i.type_id) INTO types FROM rpq_store.pool_instance AS i WHERE i.pool_id = subject.pool_id;
+	END IF;
+	IF types IS NULL THEN
+		SELECT array_agg(DISTINCT c.type_id) INTO types FROM rpq_store.pool_capacity AS c
+		WHERE c.pool_id = type_of_pool.source_id;
+	END IF;
+	IF cardinality(types) IS DISTINCT FROM 1 THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'instance_type must be given',
+			DETAIL = format('There are %s to choose from.', coalesce(cardinality(types), 0));
+	END IF;
+	RETURN types[1];
+END
+$$;
+COMMENT ON FUNCTION rpq_store.type_of_pool(rpq_store.pool, bigint, bigint) IS
+'the instance type that a change of a pool''s nodes is about; 22023 when it has to be named, or is of another '
+'kind';
+
+CREATE FUNCTION rpq_store.pool_total(pool_id bigint) RETURNS rpq.resources
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(rpq.sum(c.capacity OPERATOR(rpq.*) c.nodes::numeric), '')
+	FROM rpq_store.pool_capacity AS c WHERE c.pool_id = $1
+$$;
+COMMENT ON FUNCTION rpq_store.pool_total(bigint) IS
+'what the nodes of a pool hold';
+
+-- ---- which nodes go -------------------------------------------------------------------------------------------------
+
+-- Usage may be of nodes that stay or of nodes that go: that it is within what stays is what counts first.
+CREATE FUNCTION rpq_store.pick_to_shrink(subject rpq_store.pool, type_id bigint, wanted numeric,
+	change numeric, receiving boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	kind_of rpq_store.instance_type;
+	main_key text;
+	used rpq.resources;
+	too_much boolean;
+	choice record;
+	in_use text;
+BEGIN
+	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_to_shrink.type_id;
+	main_key := rpq_store.primary_resource(kind_of.machine_unit);
+	SELECT rpq.sum(u.amount) INTO used
+	FROM rpq_store.usage AS u WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id;
+	choice := rpq_store.choose_nodes(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
+		pick_to_shrink.receiving, pick_to_shrink.receiving, pick_to_shrink.evacuate);
+	too_much := coalesce(used OPERATOR(rpq.->) main_key, 0) > pick_to_shrink.wanted;
+	IF NOT too_much AND choice.picked IS NOT NULL THEN
+		pick_to_shrink.picked := choice.picked;
+		pick_to_shrink.busy := choice.busy;
+		RETURN;
+	END IF;
+	SELECT rpq_store.describe_busy(array_agg(c.node_id), true) INTO in_use
+	FROM rpq_store.node_candidates(subject.pool_id, pick_to_shrink.type_id, false) AS c WHERE NOT c.idle;
+	IF too_much THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006',
+			MESSAGE = format('pool "%s" uses more than it would hold', subject.name),
+			DETAIL = concat(format('%s=%s of instance type "%s" is used, the quota would be %s=%s.', main_key,
+				CAST(used AS jsonb)->>main_key, kind_of.name, main_key, pick_to_shrink.wanted), ' In use: ' || in_use || '.'),
+			HINT = 'Stop workloads, or keep more machines.';
+	END IF;
+	RAISE EXCEPTION USING ERRCODE = 'RQ006',
+		MESSAGE = format('pool "%s" has too few idle nodes to give', subject.name),
+		DETAIL = concat(format('Nodes for %s=%s are to go, idle ones come to %s=%s.', main_key, pick_to_shrink.change,
+			main_key, choice.idle_amount), ' In use: ' || in_use || '.'),
+		HINT = CASE WHEN NOT pick_to_shrink.evacuate THEN
+			'With evacuate => true the pods of the least used nodes are moved first.' END;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.pick_to_shrink(rpq_store.pool, bigint, numeric, numeric, boolean, boolean) IS
+'the nodes of a type that a pool gives away when it is to hold no more than wanted of the primary resource; RQ006 '
+'when that is used, or too few are idle. receiving: the nodes go to a pool that is not shared. busy: those that '
+'hold something. The caller holds the turn and has folded';
+
+CREATE FUNCTION rpq_store.plan_quota(subject rpq_store.pool, source_id bigint, type_id bigint,
+	quota rpq.resources, receiving boolean, evacuate boolean,
+	OUT adding bigint[], OUT removing bigint[], OUT busy bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	main_key text := rpq_store.primary_resource((SELECT t.machine_unit FROM rpq_store.instance_type AS t
+												 WHERE t.type_id = plan_quota.type_id));
+	wanted numeric := plan_quota.quota OPERATOR(rpq.->) main_key;
+	held numeric;
+	choice record;
+BEGIN
+	SELECT coalesce(sum(n.capacity OPERATOR(rpq.->) main_key), 0) INTO held
+	FROM rpq_store.node AS n WHERE n.pool_id = subject.pool_id AND n.type_id = plan_quota.type_id;
+	plan_quota.adding := '{}';
+	plan_quota.removing := '{}';
+	plan_quota.busy := '{}';
+	IF wanted > held THEN
+		choice := rpq_store.choose_nodes(plan_quota.source_id, plan_quota.type_id, wanted - held, false, true, true,
+			plan_quota.evacuate);
+		IF choice.picked IS NULL THEN
+			PERFORM rpq_store.refuse_source(plan_quota.source_id, plan_quota.type_id,
+				main_key || '=' || trim_scale(wanted - held),
+				'idle nodes for ' || main_key || '=' || choice.idle_amount);
+		END IF;
+		plan_quota.adding := choice.picked;
+		plan_quota.busy := choice.busy;
+	ELSIF wanted < held THEN
+		choice := rpq_store.pick_to_shrink(subject, plan_quota.type_id, wanted, held - wanted, plan_quota.receiving,
+			plan_quota.evacuate);
+		plan_quota.removing := choice.picked;
+		plan_quota.busy := choice.busy;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.plan_quota(rpq_store.pool, bigint, bigint, rpq.resources, boolean, boolean) IS
+'the nodes that come and go when a pool is to hold this much of an instance type, in the primary resource; none '
+'when it does. receiving: what goes goes to a pool that is not shared. busy: those that hold something. RQ006, '
+'RQ005 when they cannot';
+
+CREATE FUNCTION rpq_store.id_array(ids jsonb) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT ARRAY(SELECT a.id::bigint FROM jsonb_array_elements_text($1) AS a (id)) $$;
+COMMENT ON FUNCTION rpq_store.id_array(jsonb) IS
+'ids out of a JSON array; no ids out of NULL';
+
+CREATE FUNCTION rpq_store.plan_resize(subject rpq_store.pool, asked jsonb,
+	OUT adding bigint[], OUT removing bigint[], OUT busy bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	choice record;
+	evacuate boolean := coalesce((plan_resize.asked->>'evacuate')::boolean, false);
+	receiving boolean := EXISTS (SELECT FROM rpq_store.pool AS p
+		WHERE p.pool_id = (plan_resize.asked->>'target_id')::bigint AND p.type <> 'shared');
+BEGIN
+	IF plan_resize.asked ? 'quota' THEN
+		choice := rpq_store.plan_quota(subject, (plan_resize.asked->>'source_id')::bigint,
+			(plan_resize.asked->>'type_id')::bigint, (plan_resize.asked->>'quota')::rpq.resources, receiving, evacuate);
+		plan_resize.adding := choice.adding;
+		plan_resize.removing := choice.removing;
+		plan_resize.busy := choice.busy;
+		RETURN;
+	END IF;
+	plan_resize.adding := rpq_store.id_array(plan_resize.asked->'add_ids');
+	plan_resize.removing := rpq_store.id_array(plan_resize.asked->'remove_ids');
+	plan_resize.busy := rpq_store.check_named_nodes((plan_resize.asked->>'source_id')::bigint, plan_resize.adding,
+			true, true, evacuate)
+		|| rpq_store.check_named_nodes(subject.pool_id, plan_resize.removing, receiving, receiving, evacuate,
+			true);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.plan_resize(rpq_store.pool, jsonb) IS
+'the nodes that a resize, asked for with these arguments, adds and removes; refused as it is at the call (RQ003, '
+'RQ006, RQ005). The caller holds the turns and has folded';
+
+-- ---- the call -------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.check_resize(subject rpq_store.pool, quota rpq.resources, add_ids bigint[],
+	remove_ids bigint[], source_id bigint, INOUT type_id bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF subject.type = 'shared' THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a shared pool holds the nodes that no other pool has',
+			DETAIL = format('Pool "%s" is shared.', subject.name),
+			HINT = 'Resize the other pool, or use rpq.move_nodes(), rpq.add_nodes() or rpq.remove_nodes().';
+	ELSIF (check_resize.quota IS NULL) = (check_resize.add_ids IS NULL AND check_resize.remove_ids IS NULL) THEN
+		RAISE EXCEPTION USING ERRCODE = '22023',
+			MESSAGE = 'either quota, or add_nodes and remove_nodes, must be given';
+	ELSIF check_resize.add_ids && check_resize.remove_ids THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a node cannot be added and removed at once',
+			DETAIL = (SELECT string_agg(n.name, ', ' ORDER BY n.name) FROM rpq_store.node AS n
+					  WHERE n.node_id = ANY (check_resize.add_ids) AND n.node_id = ANY (check_resize.remove_ids));
+	ELSIF check_resize.quota IS NULL THEN
+		PERFORM rpq_store.check_pool_nodes(check_resize.type_id, check_resize.add_ids || check_resize.remove_ids);
+		RETURN;
+	END IF;
+	check_resize.type_id := rpq_store.type_of_pool(subject, check_resize.source_id, check_resize.type_id);
+	PERFORM rpq_store.check_pool_quota(subject.kind, check_resize.quota, false, check_resize.source_id,
+		check_resize.type_id);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_resize(rpq_store.pool, rpq.resources, bigint[], bigint[], bigint, bigint) IS
+'refuses what a resize cannot be asked for (22023, RQ003); finds the instance type of a quota where it is not '
+'given';
+
+CREATE FUNCTION rpq.resize_pool(pool text, quota rpq.resources DEFAULT NULL, add_nodes text[] DEFAULT NULL,
+	remove_nodes text[] DEFAULT NULL, instance_type text DEFAULT NULL, source text DEFAULT NULL,
+	target text DEFAULT NULL, evacuate boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'resize_pool'
+AS $$
+#variable_conflict use_column
+DECLARE
+	subject rpq_store.pool;
+	named bigint := rpq_store.authorize('resize_pool', resize_pool.pool);
+	source_id bigint;
+	target_id bigint;
+	type_of bigint;
+	add_ids bigint[];
+	remove_ids bigint[];
+	held bigint[];
+	asked jsonb;
+BEGIN
+	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = named;
+	source_id := rpq_store.other_pool('resize_pool', subject, resize_pool.source);
+	target_id := rpq_store.other_pool('resize_pool', subject, resize_pool.target);
+	type_of := CASE WHEN resize_pool.instance_type IS NOT NULL THEN rpq_store.find_type(resize_pool.instance_type) END;
+	add_ids := rpq_store.find_nodes(subject.tenant_id, resize_pool.add_nodes);
+	remove_ids := rpq_store.find_nodes(subject.tenant_id, resize_pool.remove_nodes);
+	subject := rpq_store.take_pools(named, ARRAY[source_id, target_id]);
+
+	type_of := rpq_store.check_resize(subject, resize_pool.quota, add_ids, remove_ids, source_id, type_of);
+	PERFORM rpq_store.check_partners(subject, ARRAY[source_id, target_id]);
+	asked := jsonb_strip_nulls(jsonb_build_object('pool', subject.name, 'quota', resize_pool.quota::text,
+		'add_nodes', to_jsonb(resize_pool.add_nodes), 'add_ids', to_jsonb(add_ids),
+		'remove_nodes', to_jsonb(resize_pool.remove_nodes), 'remove_ids', to_jsonb(remove_ids),
+		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
+		'type_id', type_of, 'source', resize_pool.source, 'source_id', source_id,
+		'target', resize_pool.target, 'target_id', target_id, 'evacuate', coalesce(resize_pool.evacuate, false)));
+	PERFORM rpq_store.plan_resize(subject, asked);
+	SELECT array_agg(p.pool_id ORDER BY p.pool_id) INTO held FROM rpq_store.pool AS p
+	WHERE p.pool_id IN (named, source_id, target_id) AND p.type <> 'shared';
+	RETURN rpq_store.open_operation('resize', 'resize_pool', named, held, asked);
+END
+$$;
+COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, text, text, boolean) IS
+'asks for a dedicated or exclusive pool to hold more or fewer machines; returns the id of the operation. quota: '
+'what it is to hold of the instance type, whole machines in the primary resource alone (gpu=64), 0 for none; what '
+'it holds already changes nothing. Or add_nodes, remove_nodes: these, repeats left out. instance_type: default '
+'the only one of the pool. source: where it grows from, a pool of the same cluster and kind, default the shared '
+'one; target: where its nodes go. Idle nodes go first: into the pool only such as take work, out of it the '
+'unhealthy and cordoned before the others. evacuate: nodes that hold pods as well, the least used first; the pods '
+'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
+'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
+'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
+'is not where it must be, RQ009 fenced. Administrators of the pool and of a source or target that is not shared';
+
+-- ---- carrying it out ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.hand_over(nodes bigint[], from_id bigint, to_id bigint) RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	names text[];
+BEGIN
+	IF hand_over.nodes = '{}' THEN
+		RETURN ARRAY[]::text[];
+	END IF;
+	WITH moved AS (
+		UPDATE rpq_store.node AS n SET pool_id = hand_over.to_id
+		WHERE n.node_id = ANY (hand_over.nodes) AND n.pool_id = hand_over.from_id RETURNING n.name)
+	SELECT array_agg(m.name ORDER BY m.name) INTO names FROM moved AS m;
+	PERFORM rpq_store.recount_capacity(ARRAY[hand_over.from_id, hand_over.to_id]);
+	RETURN names;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.hand_over(bigint[], bigint, bigint) IS
+'gives nodes from one pool to another, and returns their names. They are empty; the caller holds both turns';
+
+-- The shared pool may not be there yet, when all nodes were ordered for other pools.
+CREATE FUNCTION rpq_store.receiver(subject rpq_store.pool, target_id bigint, action text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	shared_id bigint;
+BEGIN
+	IF receiver.target_id IS NOT NULL THEN
+		RETURN receiver.target_id;
+	END IF;
+	shared_id := rpq_store.shared_pool(subject.tenant_id, subject.cluster_id, subject.kind, receiver.action);
+	PERFORM rpq_store.take_turns(ARRAY[shared_id]);
+	RETURN shared_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.receiver(rpq_store.pool, bigint, text) IS
+'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none';
+
+CREATE FUNCTION rpq_store.evicted_by(operation_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
+				 WHERE m.operation_id = $1 AND m.status = 'done' ORDER BY m.workload_id)
+$$;
+COMMENT ON FUNCTION rpq_store.evicted_by(bigint) IS
+'the workloads whose pods an operation has moved';
+
+CREATE FUNCTION rpq_store.finish_resize(subject rpq_store.operation, adding bigint[], removing bigint[])
+RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	resized rpq_store.pool;
+	source_id bigint := (subject.arguments->>'source_id')::bigint;
+	target_id bigint := (subject.arguments->>'target_id')::bigint;
+	before jsonb;
+	outcome jsonb;
+	evicted bigint[] := rpq_store.evicted_by(subject.operation_id);
+BEGIN
+	SELECT * INTO resized FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
+	IF finish_resize.removing <> '{}' THEN
+		target_id := rpq_store.receiver(resized, target_id, subject.action);
+	END IF;
+	SELECT jsonb_object_agg(p.pool_id, rpq_store.pool_total(p.pool_id)::text) INTO before
+	FROM rpq_store.pool AS p WHERE p.pool_id IN (subject.pool_id, source_id, target_id);
+	outcome := jsonb_build_object(
+		'added', rpq_store.hand_over(finish_resize.adding, source_id, subject.pool_id),
+		'removed', rpq_store.hand_over(finish_resize.removing, subject.pool_id, target_id));
+	-- one row for each pool that was named
+	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id,
+		jsonb_build_object('total', before->>p.pool_id::text),
+		jsonb_build_object('total', rpq_store.pool_total(p.pool_id)::text)
+			|| rpq_store.changed_nodes(
+				(CASE p.pool_id WHEN subject.pool_id THEN outcome->'added' ELSE '[]' END)
+					|| CASE p.pool_id WHEN target_id THEN outcome->'removed' ELSE '[]' END,
+				(CASE p.pool_id WHEN subject.pool_id THEN outcome->'removed' ELSE '[]' END)
+					|| CASE p.pool_id WHEN source_id THEN outcome->'added' ELSE '[]' END, evicted),
+		subject.operation_id)
+	FROM rpq_store.pool AS p
+	WHERE p.pool_id = subject.pool_id OR (p.pool_id = source_id AND subject.arguments ? 'source')
+	   OR (p.pool_id = target_id AND subject.arguments ? 'target');
+	RETURN outcome || jsonb_build_object('evicted', evicted);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.finish_resize(rpq_store.operation, bigint[], bigint[]) IS
+'the last step of a resize: the nodes, all empty, change pools, and the history says so; returns the result';
+
+CREATE FUNCTION rpq_store.changed_nodes(added jsonb, removed jsonb, evicted bigint[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT jsonb_strip_nulls(jsonb_build_object('nodes_added', nullif($1, '[]'), 'nodes_removed', nullif($2, '[]'),
+		'evicted', CASE WHEN $3 <> '{}' THEN to_jsonb($3) END))
+$$;
+COMMENT ON FUNCTION rpq_store.changed_nodes(jsonb, jsonb, bigint[]) IS
+'what the history says of nodes that came and went; nothing where there are none';
+
+CREATE FUNCTION rpq_store.op_resize(subject rpq_store.operation) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	resized rpq_store.pool;
+	plan record;
+BEGIN
+	PERFORM rpq_store.fold(rpq_store.operation_scopes(subject.operation_id));
+	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p
+	WHERE p.pool_id = ANY (rpq_store.operation_scopes(subject.operation_id)) ORDER BY p.pool_id;
+	SELECT * INTO resized FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
+	plan := rpq_store.plan_resize(resized, subject.arguments);
+	IF plan.busy <> '{}' THEN
+		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'nodes that hold pods are not evacuated yet',
+			DETAIL = rpq_store.describe_busy(plan.busy, false);
+	END IF;
+	RETURN rpq_store.finish_resize(subject, plan.adding, plan.removing);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.op_resize(rpq_store.operation) IS
+'the operation resize: checks again what may have changed since the call and gives the nodes over; returns their '
+'names';
+-- Moving nodes between pools, from the view of the nodes.
+--
+-- Writes migration, and what sql/api/resize.sql writes, under the turns of both pools.
+
+CREATE FUNCTION rpq_store.plan_move(source_id bigint, target_id bigint, asked jsonb,
+	OUT picked bigint[], OUT busy bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	source rpq_store.pool;
+	receiving boolean;
+	wanted int := (plan_move.asked->>'count')::int;
+	type_id bigint := (plan_move.asked->>'type_id')::bigint;
+	evacuate boolean := coalesce((plan_move.asked->>'evacuate')::boolean, false);
+	choice record;
+	in_use bigint[];
+BEGIN
+	SELECT * INTO source FROM rpq_store.pool AS p WHERE p.pool_id = plan_move.source_id;
+	receiving := EXISTS (SELECT FROM rpq_store.pool AS p
+						 WHERE p.pool_id = plan_move.target_id AND p.type <> 'shared');
+	IF wanted IS NULL THEN
+		plan_move.picked := rpq_store.id_array(plan_move.asked->'node_ids');
+		plan_move.busy := rpq_store.check_named_nodes(source.pool_id, plan_move.picked, receiving, receiving, evacuate,
+			NOT receiving);
+		RETURN;
+	END IF;
+	choice := rpq_store.choose_nodes(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
+	IF choice.picked IS NULL AND NOT receiving THEN
+		SELECT array_agg(c.node_id) INTO in_use
+		FROM rpq_store.node_candidates(source.pool_id, type_id, false) AS c WHERE NOT c.idle;
+		IF in_use IS NOT NULL THEN
+			RAISE EXCEPTION USING ERRCODE = 'RQ006',
+				MESSAGE = format('pool "%s" has too few idle nodes to give', source.name),
+				DETAIL = format('%s are to go, %s are idle. In use: %s.', wanted, choice.idle_amount,
+					rpq_store.describe_busy(in_use, true)),
+				HINT = CASE WHEN NOT evacuate THEN
+					'With evacuate => true the pods of the least used nodes are moved first.' END;
+		END IF;
+	END IF;
+	IF choice.picked IS NULL THEN
+		PERFORM rpq_store.refuse_source(source.pool_id, type_id,
+			wanted || CASE wanted WHEN 1 THEN ' node' ELSE ' nodes' END, choice.idle_amount || ' idle');
+	END IF;
+	plan_move.picked := choice.picked;
+	plan_move.busy := choice.busy;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.plan_move(bigint, bigint, jsonb) IS
+'the nodes that a move, asked for with these arguments, takes, and which of them hold something; refused as it is '
+'at the call (RQ003, RQ006, RQ005). The caller holds both turns and has folded';
+
+-- ---- the record -----------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.note_migration(subject rpq_store.operation) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	named bigint[] := rpq_store.id_array(subject.arguments->'node_ids');
+BEGIN
+	INSERT INTO rpq_store.migration (operation_id, tenant_id, direction, mode, from_pool_id, to_pool_id, type_id, nodes)
+	SELECT subject.operation_id, subject.tenant_id, CASE p.type WHEN 'shared' THEN 'out' ELSE 'in' END,
+		CASE WHEN subject.arguments ? 'count' THEN 'quantity' ELSE 'nodes' END,
+		(subject.arguments->>'source_id')::bigint, p.pool_id,
+		coalesce((subject.arguments->>'type_id')::bigint,
+			(SELECT min(n.type_id) FROM rpq_store.node AS n WHERE n.node_id = ANY (named)
+			 HAVING min(n.type_id) = max(n.type_id))),
+		ARRAY(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = ANY (named) ORDER BY n.name)
+	FROM rpq_store.pool AS p
+	WHERE p.pool_id = (subject.arguments->>'target_id')::bigint
+	  AND NOT EXISTS (SELECT FROM rpq_store.migration AS m WHERE m.operation_id = subject.operation_id);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.note_migration(rpq_store.operation) IS
+'the migration record of a move, as it was asked for, where there is none yet; by quantity its nodes follow when '
+'they are chosen';
+
+-- ---- the call -------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.pools_of_move(nodes bigint[], from_pool text, to_pool text, OUT from_ids bigint[],
+	OUT to_id bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	tenant bigint;
+	one record;
+	asked boolean := false;
+BEGIN
+	pools_of_move.to_id := rpq_store.find_pool(pools_of_move.to_pool);
+	SELECT p.tenant_id INTO tenant FROM rpq_store.pool AS p WHERE p.pool_id = pools_of_move.to_id;
+	IF pools_of_move.from_pool IS NOT NULL THEN
+		pools_of_move.from_ids := ARRAY[rpq_store.find_pool(rpq_store.in_tenant(tenant, pools_of_move.from_pool))];
+	ELSE
+		SELECT array_agg(DISTINCT n.pool_id ORDER BY n.pool_id) INTO pools_of_move.from_ids
+		FROM rpq_store.node AS n WHERE n.node_id = ANY (pools_of_move.nodes);
+	END IF;
+	FOR one IN
+		SELECT p.pool_id, p.type, p.tenant_id FROM rpq_store.pool AS p
+		WHERE p.pool_id = ANY (pools_of_move.to_id || pools_of_move.from_ids) ORDER BY p.type = 'shared', p.pool_id
+	LOOP
+		IF one.type <> 'shared' OR one.tenant_id <> tenant OR NOT asked THEN
+			PERFORM rpq_store.authorize_id('move_nodes', one.pool_id);
+			asked := true;
+		END IF;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.pools_of_move(bigint[], text, text) IS
+'the pools that a move is between, each of which the caller must see (42704) and administer (42501), but for a '
+'shared one of the tenant beside another. from_ids: the pool named, else those of the nodes';
+
+CREATE FUNCTION rpq_store.check_move(source rpq_store.pool, from_ids bigint[], nodes bigint[], count int,
+	INOUT type_id bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF (check_move.nodes IS NULL) = (check_move.count IS NULL) THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'either nodes or count must be given';
+	ELSIF check_move.count NOT BETWEEN 1 AND 100000 THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'count must be between 1 and 100000',
+			DETAIL = format('It is %s.', check_move.count);
+	ELSIF source.pool_id IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'from_pool must be given with count';
+	ELSIF cardinality(check_move.from_ids) > 1 THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'nodes must be of one pool',
+			DETAIL = (SELECT string_agg(format('%s in "%s"', n.name, p.name), ', ' ORDER BY n.name)
+					  FROM rpq_store.node AS n JOIN rpq_store.pool AS p ON p.pool_id = n.pool_id
+					  WHERE n.node_id = ANY (check_move.nodes));
+	ELSIF check_move.nodes IS NOT NULL THEN
+		PERFORM rpq_store.check_pool_nodes(check_move.type_id, check_move.nodes);
+	ELSE
+		check_move.type_id := rpq_store.type_of_pool(source, NULL, check_move.type_id);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_move(rpq_store.pool, bigint[], bigint[], int, bigint) IS
+'refuses (22023) what a move cannot be asked for; finds the instance type of a count where it is not given';
+
+CREATE FUNCTION rpq.move_nodes(nodes text[] DEFAULT NULL, count int DEFAULT NULL,
+	from_pool text DEFAULT NULL, to_pool text DEFAULT NULL, instance_type text DEFAULT NULL,
+	evacuate boolean DEFAULT false) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'move_nodes'
+AS $$
+#variable_conflict use_column
+DECLARE
+	target rpq_store.pool;
+	source rpq_store.pool;
+	subject rpq_store.pool;
+	place record;
+	type_of bigint;
+	node_ids bigint[];
+	asked jsonb;
+BEGIN
+	SELECT * INTO target FROM rpq_store.pool AS p WHERE p.pool_id = rpq_store.find_pool(move_nodes.to_pool);
+	node_ids := rpq_store.find_nodes(target.tenant_id, move_nodes.nodes);
+	place := rpq_store.pools_of_move(node_ids, move_nodes.from_pool, move_nodes.to_pool);
+	type_of := CASE WHEN move_nodes.instance_type IS NOT NULL THEN rpq_store.find_type(move_nodes.instance_type) END;
+	target := rpq_store.take_pools(place.to_id, place.from_ids);
+	SELECT * INTO source FROM rpq_store.pool AS p WHERE p.pool_id = place.from_ids[1];
+
+	type_of := rpq_store.check_move(source, place.from_ids, node_ids, move_nodes.count, type_of);
+	PERFORM rpq_store.check_partners(target, place.from_ids);
+	asked := jsonb_strip_nulls(jsonb_build_object('nodes', to_jsonb(move_nodes.nodes), 'node_ids', to_jsonb(node_ids),
+		'count', move_nodes.count, 'from_pool', source.name, 'source_id', source.pool_id,
+		'to_pool', target.name, 'target_id', target.pool_id,
+		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
+		'type_id', type_of, 'evacuate', coalesce(move_nodes.evacuate, false)));
+	PERFORM rpq_store.plan_move(source.pool_id, target.pool_id, asked);
+	subject := CASE WHEN target.type = 'shared' THEN source ELSE target END;
+	RETURN rpq_store.open_operation('move', 'move_nodes', subject.pool_id,
+		ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
+			  WHERE p.pool_id IN (source.pool_id, target.pool_id) AND p.type <> 'shared' ORDER BY p.pool_id), asked);
+END
+$$;
+COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
+'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the '
+'operation, which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many '
+'of instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a '
+'pool that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as '
+'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
+'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
+'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
+'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ009 fenced. '
+'Administrators of both pools, of which a shared one need not be administered';
+
+-- ---- carrying it out ------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.finish_move(subject rpq_store.operation, nodes bigint[]) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	source_id bigint := (subject.arguments->>'source_id')::bigint;
+	target_id bigint := (subject.arguments->>'target_id')::bigint;
+	before jsonb;
+	names text[];
+	moved_off bigint[] := rpq_store.evicted_by(subject.operation_id);
+BEGIN
+	SELECT jsonb_object_agg(p.pool_id, rpq_store.pool_total(p.pool_id)::text) INTO before
+	FROM rpq_store.pool AS p WHERE p.pool_id IN (source_id, target_id);
+	names := rpq_store.hand_over(finish_move.nodes, source_id, target_id);
+	UPDATE rpq_store.migration AS m SET nodes = names, evicted = moved_off
+	WHERE m.operation_id = subject.operation_id;
+	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id,
+		jsonb_build_object('total', before->>p.pool_id::text),
+		jsonb_build_object('total', rpq_store.pool_total(p.pool_id)::text)
+			|| rpq_store.changed_nodes(CASE p.pool_id WHEN target_id THEN to_jsonb(names) ELSE '[]' END,
+				CASE p.pool_id WHEN source_id THEN to_jsonb(names) ELSE '[]' END, moved_off),
+		subject.operation_id)
+	FROM rpq_store.pool AS p WHERE p.pool_id IN (source_id, target_id);
+	RETURN jsonb_build_object('nodes', names, 'evicted', moved_off);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.finish_move(rpq_store.operation, bigint[]) IS
+'the last step of a move: the nodes, all empty, change pools, and migration and history say so; returns the '
+'result';
+
+CREATE FUNCTION rpq_store.op_move(subject rpq_store.operation) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	plan record;
+BEGIN
+	PERFORM rpq_store.fold(rpq_store.operation_scopes(subject.operation_id));
+	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p
+	WHERE p.pool_id = ANY (rpq_store.operation_scopes(subject.operation_id)) ORDER BY p.pool_id;
+	plan := rpq_store.plan_move((subject.arguments->>'source_id')::bigint, (subject.arguments->>'target_id')::bigint,
+		subject.arguments);
+	IF plan.busy <> '{}' THEN
+		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'nodes that hold pods are not evacuated yet',
+			DETAIL = rpq_store.describe_busy(plan.busy, false);
+	END IF;
+	RETURN rpq_store.finish_move(subject, plan.picked);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.op_move(rpq_store.operation) IS
+'the operation move: checks again what may have changed since the call and gives the nodes over; returns their '
+'names';
 -- Renaming, converting and deleting a pool: atomic operations.
 --
 -- Writes pool, pool_instance, member, pool_admin, profile_pool, and with delete the pool of nodes and the workloads of
@@ -8611,10 +9439,12 @@ COMMENT ON FUNCTION rpq_store.workloads_update() IS
 	'UPDATE of rpq.workloads: rpq.edit_workload with what differs, and rpq.stop for status = stopped';
 
 CREATE FUNCTION rpq_store.pools_update() RETURNS trigger
-	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET rpq.synchronous_operations = on
 AS $$
 DECLARE
 	facts text;
+	quota jsonb;
+	changed boolean := false;
 	now_row jsonb := to_jsonb(NEW);
 	old_row jsonb := to_jsonb(OLD);
 	cleared text[];
@@ -8629,8 +9459,18 @@ BEGIN
 			HINT = format('What can be written: %s.', array_to_string(TG_ARGV, ', '));
 	END IF;
 	IF now_row -> 'total' IS DISTINCT FROM old_row -> 'total' THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'the total of a pool cannot be changed through rpq.pools',
-			HINT = 'A pool holds what its nodes hold.';
+		IF NEW.total IS NULL THEN
+			RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'total must be given';
+		END IF;
+		-- what it holds of other resources may stand beside the one in which machines are counted
+		SELECT jsonb_object_agg(n.key, n.value) INTO quota
+		  FROM jsonb_each(CAST(NEW.total AS jsonb)) n
+		 WHERE n.value IS DISTINCT FROM CAST(OLD.total AS jsonb) -> n.key;
+		IF quota IS NOT NULL THEN
+			PERFORM rpq.resize_pool(OLD.tenant || '/' || OLD.name, quota => CAST(quota AS rpq.resources));
+		END IF;
+		now_row := now_row || jsonb_build_object('total', old_row -> 'total');
+		changed := true;
 	END IF;
 	IF now_row <> old_row THEN
 		SELECT array_agg(n.key) INTO cleared
@@ -8653,13 +9493,17 @@ BEGIN
 			idle_time_sharing => nullif(NEW.idle_time_sharing, OLD.idle_time_sharing),
 			min_runtime => nullif(NEW.min_runtime, OLD.min_runtime), open => nullif(NEW.open, OLD.open),
 			isolate_accounts => nullif(NEW.isolate_accounts, OLD.isolate_accounts), clear => cleared);
+		changed := true;
+	END IF;
+	IF changed THEN
 		SELECT p.* INTO NEW FROM rpq.pools p WHERE p.pool_id = OLD.pool_id;
 	END IF;
 	RETURN NEW;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pools_update() IS
-	'UPDATE of rpq.pools: rpq.edit_pool with what differs; what becomes NULL is cleared';
+	'UPDATE of rpq.pools: rpq.resize_pool, at once, for the total, and rpq.edit_pool with what else differs; what '
+	'becomes NULL is cleared';
 
 CREATE FUNCTION rpq_store.members_update() RETURNS trigger
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -8723,7 +9567,7 @@ CREATE TRIGGER edit INSTEAD OF UPDATE ON rpq.pools FOR EACH ROW
 		'description', 'workload_types', 'scheduling_policy', 'queueing', 'default_priority',
 		'user_default_quota', 'project_group', 'allow_guarantee', 'frozen', 'faulty_node_rotation',
 		'idle_time_sharing', 'min_runtime', 'open', 'isolate_accounts', 'total');
-COMMENT ON TRIGGER edit ON rpq.pools IS 'edits the settings';
+COMMENT ON TRIGGER edit ON rpq.pools IS 'edits the settings, resizes';
 GRANT UPDATE (description, workload_types, scheduling_policy, queueing, default_priority, user_default_quota,
 	project_group, allow_guarantee, frozen, faulty_node_rotation, idle_time_sharing, min_runtime, open,
 	isolate_accounts, total) ON rpq.pools TO PUBLIC;

@@ -109,7 +109,7 @@ INSERT INTO t.plain (function, args) VALUES
 ('edit_pool', 'pool|''acme/p1''|name-f required;;description|''d''|text optional;;workload_types|''{training}''|wtypes optional;;scheduling_policy|''binpack''|word optional;;queueing|''backfill''|word optional;;default_priority|50|int optional;;user_default_quota|''gpu=1''|amount optional;;project_group|''pg''|name optional;;allow_guarantee|true|bool optional;;frozen|false|bool optional;;min_runtime|''1 s''|interval-0 optional;;clear|''{}''|word-array'),
 ('edit_pool', 'pool|''acme/p1''|name-f required;;instance_type|''g8''|name optional;;user_default_quota|''gpu=1''|amount optional'),
 ('resize_pool', 'pool|''acme/p1''|name-f required;;quota|''gpu=24''|amount machines;;instance_type|''g8''|name optional;;source|''acme/c1-gpu''|name-f optional;;target|''acme/c1-gpu''|name-f optional;;evacuate|false|bool optional'),
-('resize_pool', 'pool|''acme/p1''|name-f required;;add_nodes|''{n3}''|names-n;;remove_nodes|''{n2}''|names-f optional;;evacuate|false|bool optional'),
+('resize_pool', 'pool|''acme/p1''|name-f required;;add_nodes|''{n3}''|names-f optional;;remove_nodes|''{n2}''|names-f optional;;evacuate|false|bool optional'),
 ('move_nodes', 'to_pool|''acme/p1''|name-f required;;nodes|''{acme/n3}''|names-n;;evacuate|false|bool optional'),
 ('move_nodes', 'to_pool|''acme/p1''|name-f required;;count|1|int zero;;from_pool|''acme/c1-gpu''|name-f;;instance_type|''g8''|name optional;;evacuate|false|bool optional'),
 ('cordon_node', 'node|''acme/n1''|name-f required;;reason|''r''|text optional'),
