@@ -145,15 +145,13 @@ AS $$
 	LEFT JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
 	WHERE o.status IS NULL OR o.status NOT IN ('pending', 'running')
 	UNION ALL
-	-- a backend's start goes with its pid: the number alone may be another's by now.  Where no worker is, nobody has to
-	-- come
+	-- a backend's start goes with its pid: the number alone may be another's by now
 	SELECT 'operation', format('operation %s', o.operation_id), 'an owner, or a lease that runs',
 		format('running, lease until %s', coalesce(o.lease_until::text, 'never'))
 	FROM rpq_store.operation AS o
 	WHERE o.status = 'running' AND coalesce(o.lease_until, '-infinity') < clock_timestamp()
 	  AND NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a
 					  WHERE a.pid = o.owner_pid AND a.backend_start = o.owner_started)
-	  AND EXISTS (SELECT FROM rpq_store.worker_status() AS w WHERE w.state = 'running')
 	UNION ALL
 	SELECT 'operation', format('pool %s', p.name), 'an open operation', format('none, and the pool is %s', p.status)
 	FROM rpq_store.pool AS p
@@ -163,8 +161,8 @@ AS $$
 						AND o.kind <> 'rotate')
 $$;
 COMMENT ON FUNCTION rpq_store.check_operations() IS
-'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '
-'pool, and no pool waits for one that is not there';
+'part of check_integrity: no operation is open without owner past its lease, none that ended holds a pool, and no pool '
+'waits for one that is not there';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_moves()
 RETURNS TABLE (invariant text, object text, expected text, found text)

@@ -221,6 +221,7 @@ BEGIN
 	PERFORM rpq_store.record('add_nodes', 'node', n.node_id, n.name, owner_id, target.pool_id, NULL,
 		rpq_store.node_settings(n.node_id))
 	FROM rpq_store.node AS n WHERE n.tenant_id = owner_id AND n.name = ANY (added);
+	PERFORM rpq_store.rotate_now();
 	RETURN coalesce(wanted, added);
 END
 $$;
@@ -378,6 +379,7 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.take_node_turns(ARRAY[subject]);
 	PERFORM rpq_store.change_node('uncordon_node', subject, true, NULL, NULL);
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.uncordon_node(text) IS
@@ -407,6 +409,7 @@ BEGIN
 		PERFORM rpq_store.lose_pods(ARRAY[subject], false, (rpq_store.caller()).actor);
 		PERFORM rpq_store.fold(pools);
 	END IF;
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS

@@ -296,6 +296,7 @@ BEGIN
 	END IF;
 	PERFORM rpq_store.record('edit_pool', 'pool', named, subject.name, subject.tenant_id, named, before,
 		rpq_store.pool_settings(named));
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.edit_pool(text, text, text[], text, text, int, rpq.resources, text, boolean, boolean,

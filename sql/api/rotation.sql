@@ -197,3 +197,16 @@ $$;
 COMMENT ON FUNCTION rpq_store.run_rotations(bigint[], interval) IS
 'swaps faulty nodes of these pools, NULL: of all, as far as turns are free and spares there; returns how many. '
 'patience: how long a swap that found no spare is left alone, whatever moves';
+
+CREATE OR REPLACE FUNCTION rpq_store.rotate_now() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF current_setting('rpq.synchronous_operations')::boolean THEN
+		PERFORM rpq_store.run_rotations(NULL, '0');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.rotate_now() IS
+'with rpq.synchronous_operations: what the worker would do about faulty nodes in its next round. For calls after which '
+'a node may be faulty, or a spare';

@@ -2957,6 +2957,7 @@ BEGIN
 	PERFORM rpq_store.record('add_nodes', 'node', n.node_id, n.name, owner_id, target.pool_id, NULL,
 		rpq_store.node_settings(n.node_id))
 	FROM rpq_store.node AS n WHERE n.tenant_id = owner_id AND n.name = ANY (added);
+	PERFORM rpq_store.rotate_now();
 	RETURN coalesce(wanted, added);
 END
 $$;
@@ -3114,6 +3115,7 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.take_node_turns(ARRAY[subject]);
 	PERFORM rpq_store.change_node('uncordon_node', subject, true, NULL, NULL);
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.uncordon_node(text) IS
@@ -3143,6 +3145,7 @@ BEGIN
 		PERFORM rpq_store.lose_pods(ARRAY[subject], false, (rpq_store.caller()).actor);
 		PERFORM rpq_store.fold(pools);
 	END IF;
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS
@@ -4057,6 +4060,7 @@ BEGIN
 	END IF;
 	PERFORM rpq_store.record('edit_pool', 'pool', named, subject.name, subject.tenant_id, named, before,
 		rpq_store.pool_settings(named));
+	PERFORM rpq_store.rotate_now();
 END
 $$;
 COMMENT ON FUNCTION rpq.edit_pool(text, text, text[], text, text, int, rpq.resources, text, boolean, boolean,
@@ -7280,6 +7284,19 @@ $$;
 COMMENT ON FUNCTION rpq_store.run_rotations(bigint[], interval) IS
 'swaps faulty nodes of these pools, NULL: of all, as far as turns are free and spares there; returns how many. '
 'patience: how long a swap that found no spare is left alone, whatever moves';
+
+CREATE FUNCTION rpq_store.rotate_now() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF current_setting('rpq.synchronous_operations')::boolean THEN
+		PERFORM rpq_store.run_rotations(NULL, '0');
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.rotate_now() IS
+'with rpq.synchronous_operations: what the worker would do about faulty nodes in its next round. For calls after which '
+'a node may be faulty, or a spare';
 -- worker: what SQL sees of the worker, and how it reaches it.  No table is read or written here: all of it is in
 -- shared memory, and there is nothing of it when the library is not preloaded.
 
@@ -7781,15 +7798,13 @@ AS $$
 	LEFT JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
 	WHERE o.status IS NULL OR o.status NOT IN ('pending', 'running')
 	UNION ALL
-	-- a backend's start goes with its pid: the number alone may be another's by now.  Where no worker is, nobody has to
-	-- come
+	-- a backend's start goes with its pid: the number alone may be another's by now
 	SELECT 'operation', format('operation %s', o.operation_id), 'an owner, or a lease that runs',
 		format('running, lease until %s', coalesce(o.lease_until::text, 'never'))
 	FROM rpq_store.operation AS o
 	WHERE o.status = 'running' AND coalesce(o.lease_until, '-infinity') < clock_timestamp()
 	  AND NOT EXISTS (SELECT FROM pg_stat_get_activity(NULL) AS a
 					  WHERE a.pid = o.owner_pid AND a.backend_start = o.owner_started)
-	  AND EXISTS (SELECT FROM rpq_store.worker_status() AS w WHERE w.state = 'running')
 	UNION ALL
 	SELECT 'operation', format('pool %s', p.name), 'an open operation', format('none, and the pool is %s', p.status)
 	FROM rpq_store.pool AS p
@@ -7799,8 +7814,8 @@ AS $$
 						AND o.kind <> 'rotate')
 $$;
 COMMENT ON FUNCTION rpq_store.check_operations() IS
-'part of check_integrity: where a worker runs, no operation is without owner past its lease; none that ended holds a '
-'pool, and no pool waits for one that is not there';
+'part of check_integrity: no operation is open without owner past its lease, none that ended holds a pool, and no pool '
+'waits for one that is not there';
 
 CREATE FUNCTION rpq_store.check_moves()
 RETURNS TABLE (invariant text, object text, expected text, found text)

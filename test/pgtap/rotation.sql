@@ -80,5 +80,14 @@ SELECT rpq.run_operations();
 SELECT ok(pg_temp.swaps() LIKE '%; m1 cancelled; n1 cancelled', 'the pool is gone');
 SELECT is(rpq_store.run_rotations(NULL, '0'), 0, 'nothing is left to do');
 
+-- synchronous: by the calls after which a node may be faulty, or a spare
+SET rpq.synchronous_operations = on;
+SELECT rpq.create_pool('s', 'exclusive', nodes => '{n3}', faulty_node_rotation => true) > 0 AS made
+FROM rpq.set_node_health('n3', 'healthy');
+SELECT rpq.set_node_health('n3', 'unhealthy'), rpq.add_nodes('h100', names => '{k1}');
+SELECT is((SELECT string_agg(name, ' ') FROM rpq.nodes WHERE pool = 's'), 'k1', 'add_nodes brings the spare');
+SELECT rpq.set_node_health('k1', 'unhealthy'), rpq.set_node_health('n3', 'healthy');
+SELECT is((SELECT string_agg(name, ' ') FROM rpq.nodes WHERE pool = 's'), 'n3', 'so does health');
+
 SELECT is_empty('SELECT * FROM rpq.check_integrity()', 'all is well');
 SELECT * FROM finish();
