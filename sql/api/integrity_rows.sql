@@ -176,12 +176,14 @@ AS $$
 	SELECT 'move', format('pod_migration %s', m.pod_migration_id), 'an open operation', 'none'
 	FROM open AS m WHERE NOT EXISTS (SELECT FROM running AS r WHERE r.operation_id = m.operation_id)
 	UNION ALL
+	-- a node that was removed by force takes its holds with it: the next step seeks another target
 	SELECT 'move', format('pod_migration %s', m.pod_migration_id),
 		CASE m.status WHEN 'planned' THEN 'no hold' ELSE format('one hold, on node %s', m.to_node_id) END,
 		format('%s holds, on node %s', count(h.hold_id), coalesce(min(h.node_id)::text, 'none'))
 	FROM open AS m
 	LEFT JOIN rpq_store.hold AS h
 		ON h.pod_id = m.pod_id AND h.operation_id = m.operation_id AND h.purpose = 'move'
+	WHERE EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = m.to_node_id) OR h.hold_id IS NOT NULL
 	GROUP BY m.pod_migration_id, m.status, m.to_node_id
 	HAVING count(h.hold_id) <> CASE m.status WHEN 'planned' THEN 0 ELSE 1 END
 		OR min(h.node_id) <> m.to_node_id
