@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.undo_operation(rpq_store.operation) IS
-'takes back what the committed steps of a staged operation have begun. The caller holds the turns';
+'takes back what the call and the committed steps of a staged operation have begun. The caller holds the turns';
 
 CREATE OR REPLACE FUNCTION rpq_store.end_cancelled(subject rpq_store.operation) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

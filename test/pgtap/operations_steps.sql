@@ -89,7 +89,7 @@ SELECT pg_temp.ask('d1', 'a fail') AS a, pg_temp.ask('d2', 'fail') AS b \gset
 SELECT sum(rpq_store.run_pending_operations()) FROM generate_series(1, 4);
 SELECT is(pg_temp.now_is(:a), 'failed a 0.50 failed attempts 1 RQ006 the target is full: by the script', 'failed');
 SELECT is(pg_temp.now_is(:b), 'failed 0.00 failed attempts 1 RQ006 the target is full: by the script', 'failed at once');
-SELECT results_eq('SELECT operation_id FROM undone', ARRAY[:a::bigint], 'undone: what had begun');
+SELECT results_eq('SELECT operation_id FROM undone ORDER BY 1', ARRAY[:a::bigint, :b::bigint], 'undone, also what the call had begun');
 SELECT rpq.retry_operation(:a) AS again \gset
 SELECT is(pg_temp.now_is(:again), 'pending 0.00 updating attempts 0 held', 'tried again, as a new one');
 SELECT is(rpq.cancel_operation(:again), true, 'cancelled');
