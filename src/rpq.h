@@ -25,5 +25,6 @@ extern void rpq_define_settings(void);
  * The time that every rule uses: rpq.clock where it is set, else the clock at this moment (not the statement's start).
  */
 extern TimestampTz rpq_now(void);
+extern bool rpq_clock_is_set(void);
 
 #endif							/* RPQ_H */

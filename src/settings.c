@@ -93,6 +93,12 @@ rpq_now(void)
 	return rpq_clock_set ? rpq_clock_value : GetCurrentTimestamp();
 }
 
+bool
+rpq_clock_is_set(void)
+{
+	return rpq_clock_set;
+}
+
 static void
 define_request_settings(void)
 {

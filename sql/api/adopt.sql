@@ -8,6 +8,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.pod_report AS r
 	WHERE NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.pod_id = r.pod_id);
+	-- their executors have not had the time to find this database
+	UPDATE rpq_store.node_seen SET at = rpq.now();
 	DELETE FROM rpq_store.node_load;
 	INSERT INTO rpq_store.node_load (node_id, pool_id, used, pods, parts)
 	SELECT n.node_id, n.pool_id, coalesce(l.used, ''), coalesce(l.pods, 0),

@@ -109,10 +109,11 @@ COMMENT ON FUNCTION rpq_store.drop_nodes(bigint[]) IS
 'turns of their pools';
 
 CREATE OR REPLACE FUNCTION rpq_store.node_cutoff() RETURNS timestamptz
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT rpq.now() - current_setting('rpq.node_timeout')::interval $$;
+LANGUAGE c VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_node_cutoff';
 COMMENT ON FUNCTION rpq_store.node_cutoff() IS
-'an executor whose last sign of life is no later than this is silent';
+'an executor whose last sign of life is no later than this is silent; -infinity for the first rpq.node_timeout after '
+'the start of the server, which nobody could reach before';
 
 -- What nodes said of themselves: signs of life and capacity.
 CREATE OR REPLACE FUNCTION rpq_store.hear_nodes(pools bigint[]) RETURNS int
@@ -158,6 +159,7 @@ AS $$
 DECLARE
 	lost bigint[];
 	removed boolean;
+	cutoff timestamptz := rpq_store.node_cutoff();
 	changed int := rpq_store.hear_nodes(sweep_pools.pools);
 	more int;
 BEGIN
@@ -175,8 +177,7 @@ BEGIN
 	DELETE FROM rpq_store.hold AS h
 	WHERE h.scope_id = ANY (sweep_pools.pools) AND h.purpose = 'stopping'
 	  AND (h.expires_at <= rpq.now()
-		OR NOT EXISTS (SELECT FROM rpq_store.node_seen AS s
-					   WHERE s.node_id = h.node_id AND s.at > rpq_store.node_cutoff()));
+		OR NOT EXISTS (SELECT FROM rpq_store.node_seen AS s WHERE s.node_id = h.node_id AND s.at > cutoff));
 	GET DIAGNOSTICS more = ROW_COUNT;
 	IF changed + more > 0 THEN
 		UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1 WHERE t.scope_id = ANY (sweep_pools.pools);

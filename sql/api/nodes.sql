@@ -415,6 +415,6 @@ $$;
 COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS
 'health of a node: healthy, degraded or unhealthy; nothing new is placed on one that is not healthy, and what stands '
 'on one that turns unhealthy is lost: each workload with a pod there loses all its pods and is queued again, or has '
-'failed, as its on_node_loss says. healthy, of a node whose executor is silent: it counts as one without executor until '
-'it reports again. reason: in words. Errors: 42704 unknown node, 22023 bad health or reason, RQ009 fenced. '
+'failed, as its on_node_loss says. healthy, of a node whose executor is silent: it counts as one without executor '
+'until it reports again. reason: in words. Errors: 42704 unknown node, 22023 bad health or reason, RQ009 fenced. '
 'Administrators of its pool';

@@ -16,7 +16,7 @@ SELECT e.entry_id AS workload_event_id, e.workload_id, w.name, e.at,
 											   ELSE 'stopped' END
 			WHEN 'release' THEN CASE WHEN e.status IN ('succeeded', 'failed', 'stopped') THEN e.status
 									 WHEN e.cause = 'preempted' THEN 'preempted'
-									 WHEN e.cause = 'node_lost' THEN 'lost'
+									 WHEN e.cause IN ('node_lost', 'pod_lost') THEN 'lost'
 									 ELSE 'requeued' END
 	   END AS event,
 	   e.status, e.attempt, e.actor, e.cause, e.detail

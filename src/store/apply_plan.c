@@ -17,6 +17,7 @@
 
 #include "store/book.h"
 #include "store/keep.h"
+#include "store/reports.h"
 #include "store/rows.h"
 #include "store/spi.h"
 
@@ -385,6 +386,7 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 void
 book_apply(Book *book, CyclePlan *plan)
 {
+	reports_write_holds(book);
 	write_freed(book);
 	if (plan != NULL && plan->nadmissions > 0)
 	{
@@ -393,6 +395,7 @@ book_apply(Book *book, CyclePlan *plan)
 		write_entries(book, plan);
 	}
 	write_set_aside(book);
+	reports_write_rest(book);
 	if (book->world != NULL)
 		find_heads(book);
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)

@@ -122,6 +122,7 @@ typedef struct FreedPod
 	int			ndevices;
 	int		   *devices;
 	Resources  *amount;			/* of this pod, positive */
+	bool		stopping;		/* an executor has it still: its room is held */
 } FreedPod;
 
 /* A node's row beside world->nodes[i]. */
@@ -167,6 +168,13 @@ typedef struct Book
 	int			nfreed_pods;
 	FreedPod   *freed_pods;
 	int64		nentries;
+
+	/* reports.c */
+	int			nreported;
+	int64	   *reported;		/* workloads of whose pods executors said something */
+	int			nunsettled;
+	int64	   *unsettled;		/* those of them that the next cycle has to look at again */
+	bool		freed_reported; /* something was reported of a pod that is freed */
 
 	int			nkeys;
 	int			maxkeys;

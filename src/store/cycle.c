@@ -23,6 +23,7 @@
 #include "store/cycle.h"
 #include "store/keep.h"
 #include "store/place.h"
+#include "store/reports.h"
 #include "store/spi.h"
 
 static RpqStatement lock_turns = {
@@ -165,6 +166,7 @@ cycle_open(const int64 *scopes, int n, CycleUse use)
 	book_init_tables(book);
 	book_read_entries(book);
 	book_free_pods(book);
+	reports_find_stopping(book);
 	book_load_usage(book);
 	book_load_lanes(book);
 	return book;

@@ -22,7 +22,8 @@
 	"       CASE WHEN n.health = 'unhealthy' THEN 'unhealthy' WHEN n.health = 'degraded' THEN 'degraded'" \
 	"            WHEN NOT n.schedulable THEN 'cordoned' WHEN n.draining THEN 'draining' END," \
 	"       CASE WHEN n.removing THEN rpq.resources_mul(n.capacity, 0) ELSE n.capacity END," \
-	"       CASE WHEN n.removing THEN rpq.resources_mul(n.usable, 0) ELSE n.usable END, l.used, l.parts, l.pods, l.ctid" \
+	"       CASE WHEN n.removing THEN rpq.resources_mul(n.usable, 0) ELSE n.usable END," \
+	"       l.used, l.parts, l.pods, l.ctid" \
 	"  FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
 
 static RpqStatement load_all_nodes = {
@@ -258,9 +259,8 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 
 /* What a hold keeps is not free.  A key that no node has any more has no place in the vectors. */
 static void
-take_hold(Book *book, PoolNode *node, const Resources *amount, const ArrayType *devices)
+take_hold(Book *book, PoolNode *node, const Resources *amount, const int *devices, int n)
 {
-	int			n = devices == NULL ? 0 : ArrayGetNItems(ARR_NDIM(devices), ARR_DIMS(devices));
 	int64		each = device_share(amount, n);
 
 	for (int k = 0; k < resources_nkeys(amount); k++)
@@ -272,18 +272,17 @@ take_hold(Book *book, PoolNode *node, const Resources *amount, const ArrayType *
 	}
 	for (int d = 0; d < n; d++)
 	{
-		int			device = ((int *) ARR_DATA_PTR(devices))[d];
-
-		if (device >= 0 && device < node->ndevices)
-			node->device_free[device] = Max(0, node->device_free[device] - each);
+		if (devices[d] >= 0 && devices[d] < node->ndevices)
+			node->device_free[devices[d]] = Max(0, node->device_free[devices[d]] - each);
 	}
 }
 
+/* Holds, and those that this cycle is about to make for pods whose executor has them still. */
 static void
 take_holds(Book *book, World *world, Datum scopes)
 {
 	uint64		rows = rpq_exec_at(&load_holds, &scopes, NULL, book->snapshot, true);
-	NodeRow   **by_id = rows == 0 ? NULL : nodes_by_id(book);
+	NodeRow   **by_id = rows == 0 && !book->freed_reported ? NULL : nodes_by_id(book);
 
 	for (uint64 i = 0; i < rows; i++)
 	{
@@ -292,11 +291,22 @@ take_holds(Book *book, World *world, Datum scopes)
 		Resources  *amount = DatumGetResourcesP(rpq_column(i, 2, &isnull));
 		Datum		devices = rpq_column(i, 3, &isnull);
 
+		ArrayType  *array = isnull ? NULL : DatumGetArrayTypePCopy(devices);
+
 		if (row != NULL)
 			take_hold(book, &world->nodes[row - book->nodes], amount,
-					  isnull ? NULL : DatumGetArrayTypePCopy(devices));
+					  array == NULL ? NULL : (int *) ARR_DATA_PTR(array),
+					  array == NULL ? 0 : ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)));
 	}
 	SPI_freetuptable(SPI_tuptable);
+	for (int i = 0; book->freed_reported && i < book->nfreed_pods; i++)
+	{
+		FreedPod   *pod = &book->freed_pods[i];
+		NodeRow    *row = pod->stopping ? find_node(book, by_id, pod->node_id) : NULL;
+
+		if (row != NULL)
+			take_hold(book, &world->nodes[row - book->nodes], pod->amount, pod->devices, pod->ndevices);
+	}
 }
 
 static SchedulingPolicy

@@ -24,6 +24,7 @@
 #include "rpq.h"
 #include "store/book.h"
 #include "store/place.h"
+#include "store/reports.h"
 #include "store/spi.h"
 
 #define TURN_COLUMNS \
@@ -289,6 +290,49 @@ find_entries(Book *book)
 	return rpq_exec_at(&read_entries, values, NULL, book->snapshot, true);
 }
 
+static void
+count_entry(Book *book, uint64 row, uint64 own_xid)
+{
+	Scope	   *scope = book_scope(book, rpq_column_int64(row, 2, 0));
+	int			waiting = (int) rpq_column_int64(row, 10, 0);
+	const char *kind;
+	bool		isnull;
+	Datum		amount = rpq_column(row, 15, &isnull);
+
+	if (scope == NULL)
+		return;
+	scope->changed = true;
+	book->now = Max(book->now, rpq_column_int64(row, 4, 0));
+	if (book->act && (uint64) rpq_column_int64(row, 3, 0) == own_xid)
+		scope->own_entry = Max(scope->own_entry, rpq_column_int64(row, 1, 0));
+	if (waiting != 0)
+		count_waiting(book, scope, row, waiting);
+	if (isnull && waiting != 0)
+		return;
+	kind = rpq_column_text(row, 5);
+	if (!isnull)
+		count_usage(book, scope, row, DatumGetResourcesP(amount), kind);
+	else if (strcmp(kind, "report") == 0)
+		reports_note(book, rpq_column_int64(row, 6, 0));
+}
+
+/* What executors reported takes effect now, and its entries are counted with those that brought it up. */
+static void
+count_reports(Book *book, uint64 own_xid)
+{
+	uint64		rows = reports_settle(book);
+
+	if (rows == 0)
+		return;
+	book->freed = repalloc(book->freed, sizeof(Freed) * (book->nfreed + rows));
+	for (uint64 i = 0; i < rows; i++)
+	{
+		if (rpq_column_int64(i, 1, 0) != 0)
+			count_entry(book, i, own_xid);
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
 /*
  * Reads every entry that the turns have not counted, and sums them up: usage cells and lanes then hold deltas, to which
  * book_load_usage and book_load_lanes add the rows.
@@ -314,25 +358,12 @@ book_read_entries(Book *book)
 	}
 	for (uint64 i = 0; i < rows; i++)
 	{
-		Scope	   *scope = book_scope(book, rpq_column_int64(i, 2, 0));
-		int			waiting = (int) rpq_column_int64(i, 10, 0);
-		bool		isnull;
-		Datum		amount = rpq_column(i, 15, &isnull);
-
 		if ((i & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (scope == NULL)
-			continue;
-		scope->changed = true;
-		book->now = Max(book->now, rpq_column_int64(i, 4, 0));
-		if (book->act && (uint64) rpq_column_int64(i, 3, 0) == own_xid)
-			scope->own_entry = Max(scope->own_entry, rpq_column_int64(i, 1, 0));
-		if (waiting != 0)
-			count_waiting(book, scope, i, waiting);
-		if (!isnull)
-			count_usage(book, scope, i, DatumGetResourcesP(amount), rpq_column_text(i, 5));
+		count_entry(book, i, own_xid);
 	}
 	SPI_freetuptable(SPI_tuptable);
+	count_reports(book, own_xid);
 	for (int i = 0; i < book->nscopes; i++)
 	{
 		if (book->scopes[i].room_freed)

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "fmgr.h"
 #include "utils/timestamp.h"
 
 #include "rpq.h"
@@ -44,6 +45,24 @@ static RpqStatement sweep_scopes = {
 
 static TimestampTz last_looked = DT_NOBEGIN;
 
+PG_FUNCTION_INFO_V1(rpq_node_cutoff);
+
+TimestampTz
+sweep_cutoff(void)
+{
+	int64		timeout = rpq_node_timeout * USECS_PER_SEC;
+
+	if (!rpq_clock_is_set() && GetCurrentTimestamp() - PgStartTime < timeout)
+		return DT_NOBEGIN;
+	return rpq_now() - timeout;
+}
+
+Datum
+rpq_node_cutoff(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(sweep_cutoff());
+}
+
 int
 sweep_find(const int64 *scopes, int n, int64 **found)
 {
@@ -55,7 +74,7 @@ sweep_find(const int64 *scopes, int n, int64 **found)
 	nulls[0] = scopes == NULL ? 'n' : ' ';
 	values[0] = scopes == NULL ? (Datum) 0 : rpq_int8_array(scopes, n);
 	values[1] = TimestampTzGetDatum(now);
-	values[2] = TimestampTzGetDatum(now - rpq_node_timeout * USECS_PER_SEC);
+	values[2] = TimestampTzGetDatum(sweep_cutoff());
 	rows = rpq_exec(&find_scopes, values, nulls);
 	*found = palloc(sizeof(int64) * Max(rows, 1));
 	for (uint64 i = 0; i < rows; i++)

@@ -6,7 +6,13 @@
 #ifndef RPQ_STORE_SWEEP_H
 #define RPQ_STORE_SWEEP_H
 
-#include "postgres.h"
+#include "datatype/timestamp.h"
+
+/*
+ * An executor whose last sign of life is no later than this is silent.  None is for the first rpq.node_timeout after
+ * the start of the server: nobody could reach it before.  Under rpq.clock only the clock counts.
+ */
+extern TimestampTz sweep_cutoff(void);
 
 /* Of these scopes, or of all when scopes is NULL, those with something to sweep; ids ascending, a new array. */
 extern int	sweep_find(const int64 *scopes, int n, int64 **found);

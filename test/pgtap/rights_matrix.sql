@@ -115,6 +115,7 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('delete_workload', 'workload => OWN',                         'Y Y Y ? Y N N N N Y ? D D D D D Y'),
 ('requeue', 'workload => OWN',                                 'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('requeue', 'workload => MATES',                               'Y Y ? ? N N N N N N ? D D D D D N'),
+('sync_node', 'node => ''zacme/zacme-zhidden-na''',            'Y Y Y D D N N N N D D D D D D D D'),
 ('report_started', 'workload => OWN, attempt => 1',            'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_finished', 'workload => OWN, attempt => 1',           'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_checkpoint', 'workload => OWN, attempt => 1',         'Y Y ? ? Y N N N N Y ? D D D D D Y'),
