@@ -139,6 +139,7 @@ SELECT is(t.node_state('n3') || ' ' || t.op(:op), 'used 4 reserved 0 cancelled',
 SELECT rpq.drain_node(node => 'n3') AS op \gset
 SELECT rpq.run_operations() AS x \gset
 SELECT is(t.moves(:op) ~ 'evicting', true, 'w1 is told to stop');
+SELECT t.says(t.pod(:w1), 'finished', 'succeeded');
 SELECT rpq.report_finished(workload => :w1) AS x \gset
 SELECT is(rpq.run_operations(), 1, 'it has ended instead');
 SELECT is(t.op(:op) || ' ' || t.moves(:op), 'succeeded evacuate w1.0 n3>n1 skipped pod_changed', 'its move is skipped');
@@ -189,6 +190,7 @@ SELECT t.whole();
 
 -- A part of a device.
 SELECT rpq.uncordon_node(n) FROM unnest('{n1,n2}'::text[]) n;
+SELECT t.says(t.pod(:w2, n), 'finished', 'succeeded') FROM generate_series(0, 2) n;
 SELECT rpq.stop(:w2) AS x \gset
 SELECT rpq.submit(pool => 'd', workload_type => 'training', resources => 'gpu=1/7,cpu=1', account => 'u3', name => 'w5') AS w5 \gset
 SELECT t.pass() AS x \gset
