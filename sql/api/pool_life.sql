@@ -76,10 +76,15 @@ AS $$
 DECLARE
 	partial text;
 BEGIN
-	SELECT string_agg(format('%s (%s of %s)', n.name, n.capacity, t.machine_unit), ', ' ORDER BY n.name) INTO partial
-	FROM rpq_store.node AS n
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
-	WHERE n.pool_id = check_whole_machines.pool_id AND rpq_store.machines(n.capacity, t.machine_unit) IS NULL;
+	-- the few sizes first: of 10,000 nodes each would cost its tenth of a millisecond
+	SELECT string_agg(format('%s (%s of %s)', n.name, n.capacity, c.machine_unit), ', ' ORDER BY n.name) INTO partial
+	FROM (SELECT c.type_id, c.capacity, t.machine_unit
+		  FROM rpq_store.pool_capacity AS c
+		  JOIN rpq_store.instance_type AS t ON t.type_id = c.type_id
+		  WHERE c.pool_id = check_whole_machines.pool_id
+			AND rpq_store.machines(c.capacity, t.machine_unit) IS NULL OFFSET 0) AS c
+	JOIN rpq_store.node AS n ON n.pool_id = check_whole_machines.pool_id AND n.type_id = c.type_id
+		AND n.capacity OPERATOR(rpq.=) c.capacity;
 	IF partial IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ003', MESSAGE = 'nodes are no whole number of machine units',
 			DETAIL = partial;

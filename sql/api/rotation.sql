@@ -47,14 +47,17 @@ CREATE OR REPLACE FUNCTION rpq_store.find_spare(faulty rpq_store.faulty_node) RE
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT n.node_id
-	FROM rpq_store.node AS n
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
+	FROM (SELECT c.capacity, c.capacity OPERATOR(rpq.=) ($1).capacity AS same
+		  FROM rpq_store.pool_capacity AS c
+		  JOIN rpq_store.instance_type AS t ON t.type_id = c.type_id
+		  WHERE c.pool_id = ($1).shared_id AND c.type_id = ($1).type_id
+			AND rpq_store.machines(c.capacity, t.machine_unit) IS NOT NULL OFFSET 0) AS size
+	JOIN rpq_store.node AS n ON n.pool_id = ($1).shared_id AND n.type_id = ($1).type_id
+		AND n.capacity OPERATOR(rpq.=) size.capacity
 	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
-	WHERE n.pool_id = ($1).shared_id AND n.type_id = ($1).type_id AND n.health = 'healthy' AND n.schedulable
-	  AND NOT n.draining AND NOT n.removing AND l.pods = 0
+	WHERE n.health = 'healthy' AND n.schedulable AND NOT n.draining AND NOT n.removing AND l.pods = 0
 	  AND NOT EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)
-	  AND rpq_store.machines(n.capacity, t.machine_unit) IS NOT NULL
-	ORDER BY n.capacity OPERATOR(rpq.=) ($1).capacity DESC, n.name LIMIT 1
+	ORDER BY size.same DESC, n.name LIMIT 1
 $$;
 COMMENT ON FUNCTION rpq_store.find_spare(rpq_store.faulty_node) IS
 'a healthy idle node of the shared pool, of the same instance type, that may take the place of a faulty one; NULL: '

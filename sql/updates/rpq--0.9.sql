@@ -7271,10 +7271,15 @@ AS $$
 DECLARE
 	partial text;
 BEGIN
-	SELECT string_agg(format('%s (%s of %s)', n.name, n.capacity, t.machine_unit), ', ' ORDER BY n.name) INTO partial
-	FROM rpq_store.node AS n
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
-	WHERE n.pool_id = check_whole_machines.pool_id AND rpq_store.machines(n.capacity, t.machine_unit) IS NULL;
+	-- the few sizes first: of 10,000 nodes each would cost its tenth of a millisecond
+	SELECT string_agg(format('%s (%s of %s)', n.name, n.capacity, c.machine_unit), ', ' ORDER BY n.name) INTO partial
+	FROM (SELECT c.type_id, c.capacity, t.machine_unit
+		  FROM rpq_store.pool_capacity AS c
+		  JOIN rpq_store.instance_type AS t ON t.type_id = c.type_id
+		  WHERE c.pool_id = check_whole_machines.pool_id
+			AND rpq_store.machines(c.capacity, t.machine_unit) IS NULL OFFSET 0) AS c
+	JOIN rpq_store.node AS n ON n.pool_id = check_whole_machines.pool_id AND n.type_id = c.type_id
+		AND n.capacity OPERATOR(rpq.=) c.capacity;
 	IF partial IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ003', MESSAGE = 'nodes are no whole number of machine units',
 			DETAIL = partial;
@@ -7582,14 +7587,17 @@ CREATE FUNCTION rpq_store.find_spare(faulty rpq_store.faulty_node) RETURNS bigin
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 	SELECT n.node_id
-	FROM rpq_store.node AS n
-	JOIN rpq_store.instance_type AS t ON t.type_id = n.type_id
+	FROM (SELECT c.capacity, c.capacity OPERATOR(rpq.=) ($1).capacity AS same
+		  FROM rpq_store.pool_capacity AS c
+		  JOIN rpq_store.instance_type AS t ON t.type_id = c.type_id
+		  WHERE c.pool_id = ($1).shared_id AND c.type_id = ($1).type_id
+			AND rpq_store.machines(c.capacity, t.machine_unit) IS NOT NULL OFFSET 0) AS size
+	JOIN rpq_store.node AS n ON n.pool_id = ($1).shared_id AND n.type_id = ($1).type_id
+		AND n.capacity OPERATOR(rpq.=) size.capacity
 	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
-	WHERE n.pool_id = ($1).shared_id AND n.type_id = ($1).type_id AND n.health = 'healthy' AND n.schedulable
-	  AND NOT n.draining AND NOT n.removing AND l.pods = 0
+	WHERE n.health = 'healthy' AND n.schedulable AND NOT n.draining AND NOT n.removing AND l.pods = 0
 	  AND NOT EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)
-	  AND rpq_store.machines(n.capacity, t.machine_unit) IS NOT NULL
-	ORDER BY n.capacity OPERATOR(rpq.=) ($1).capacity DESC, n.name LIMIT 1
+	ORDER BY size.same DESC, n.name LIMIT 1
 $$;
 COMMENT ON FUNCTION rpq_store.find_spare(rpq_store.faulty_node) IS
 'a healthy idle node of the shared pool, of the same instance type, that may take the place of a faulty one; NULL: '
