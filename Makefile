@@ -24,7 +24,7 @@ SHAPE = \
 # names are in the order in which the script needs them (views and SQL functions are checked when they are created).
 RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes node_loss executors \
 	pool_checks node_picks pools members member_lists workloads cycle policies placement operations operation_runs \
-	move_pods moves drain resize move_nodes pool_life rotation usage autoscaling worker integrity integrity_rows \
+	move_pods moves drain exchange resize move_nodes pool_life rotation usage autoscaling worker integrity integrity_rows \
 	adopt views_base views_members views_pools views_nodes views_workloads views_events views_migrations \
 	views_directory views_policies node_map writable views_comments grants
 RERUNNABLE = $(foreach name,$(RERUNNABLE_ORDER),$(wildcard sql/api/$(name).sql))

@@ -1,15 +1,15 @@
 -- Moving nodes between pools, from the view of the nodes.
 --
--- Writes migration, and what sql/api/resize.sql writes, under the turns of both pools.
+-- Writes migration, and what sql/api/exchange.sql and moves.sql write, under the turns of both pools.
 
-CREATE OR REPLACE FUNCTION rpq_store.plan_move(source_id bigint, target_id bigint, asked jsonb,
+CREATE OR REPLACE FUNCTION rpq_store.plan_move(source_id bigint, asked jsonb,
 	OUT picked bigint[], OUT busy bigint[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	source rpq_store.pool;
-	receiving boolean;
+	receiving boolean := rpq_store.receives(plan_move.asked);
 	wanted int := (plan_move.asked->>'count')::int;
 	type_id bigint := (plan_move.asked->>'type_id')::bigint;
 	evacuate boolean := coalesce((plan_move.asked->>'evacuate')::boolean, false);
@@ -17,16 +17,18 @@ DECLARE
 	in_use bigint[];
 BEGIN
 	SELECT * INTO source FROM rpq_store.pool AS p WHERE p.pool_id = plan_move.source_id;
-	receiving := EXISTS (SELECT FROM rpq_store.pool AS p
-						 WHERE p.pool_id = plan_move.target_id AND p.type <> 'shared');
 	IF wanted IS NULL THEN
 		plan_move.picked := rpq_store.id_array(plan_move.asked->'node_ids');
 		plan_move.busy := rpq_store.check_named_nodes(source.pool_id, plan_move.picked, receiving, receiving, evacuate,
 			NOT receiving);
+		IF plan_move.busy <> '{}' THEN
+			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked);
+		END IF;
 		RETURN;
 	END IF;
-	choice := rpq_store.choose_nodes(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
+	choice := rpq_store.pick_amount(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
 	IF choice.picked IS NULL AND NOT receiving THEN
+		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced);
 		SELECT array_agg(c.node_id) INTO in_use
 		FROM rpq_store.node_candidates(source.pool_id, type_id, false) AS c WHERE NOT c.idle;
 		IF in_use IS NOT NULL THEN
@@ -46,7 +48,7 @@ BEGIN
 	plan_move.busy := choice.busy;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.plan_move(bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION rpq_store.plan_move(bigint, jsonb) IS
 'the nodes that a move, asked for with these arguments, takes, and which of them hold something; refused as it is '
 'at the call (RQ003, RQ006, RQ005). The caller holds both turns and has folded';
 
@@ -167,7 +169,7 @@ BEGIN
 		'to_pool', target.name, 'target_id', target.pool_id,
 		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
 		'type_id', type_of, 'evacuate', coalesce(move_nodes.evacuate, false)));
-	PERFORM rpq_store.plan_move(source.pool_id, target.pool_id, asked);
+	PERFORM rpq_store.plan_move(source.pool_id, asked);
 	subject := CASE WHEN target.type = 'shared' THEN source ELSE target END;
 	RETURN rpq_store.open_operation('move', 'move_nodes', subject.pool_id,
 		ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
@@ -222,20 +224,43 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+	scopes bigint[] := rpq_store.operation_scopes(subject.operation_id);
+	source_id bigint := (subject.arguments->>'source_id')::bigint;
 	plan record;
+	nodes bigint[];
 BEGIN
-	PERFORM rpq_store.fold(rpq_store.operation_scopes(subject.operation_id));
-	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p
-	WHERE p.pool_id = ANY (rpq_store.operation_scopes(subject.operation_id)) ORDER BY p.pool_id;
-	plan := rpq_store.plan_move((subject.arguments->>'source_id')::bigint, (subject.arguments->>'target_id')::bigint,
-		subject.arguments);
-	IF plan.busy <> '{}' THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'nodes that hold pods are not evacuated yet',
-			DETAIL = rpq_store.describe_busy(plan.busy, false);
+	PERFORM rpq_store.fold(scopes);
+	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p WHERE p.pool_id = ANY (scopes) ORDER BY p.pool_id;
+	IF subject.step IS NULL THEN
+		plan := rpq_store.plan_move(source_id, subject.arguments);
+		IF plan.busy = '{}' THEN
+			RETURN rpq_store.finish_move(subject, plan.picked);
+		END IF;
+		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.picked);
+		UPDATE rpq_store.migration AS m
+		SET nodes = ARRAY(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = ANY (plan.picked) ORDER BY n.name)
+		WHERE m.operation_id = subject.operation_id;
+		UPDATE rpq_store.operation AS o
+		SET step = 'evacuate', state = o.state || jsonb_build_object('moving', plan.picked)
+		WHERE o.operation_id = subject.operation_id;
+		RETURN NULL;
+	ELSIF NOT rpq_store.emptied(subject) THEN
+		RETURN NULL;
 	END IF;
-	RETURN rpq_store.finish_move(subject, plan.picked);
+	nodes := rpq_store.id_array(subject.state->'moving');
+	PERFORM rpq_store.check_named_nodes(source_id, nodes, rpq_store.receives(subject.arguments),
+		rpq_store.receives(subject.arguments));
+	RETURN rpq_store.finish_move(subject, nodes);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_move(rpq_store.operation) IS
-'the operation move: checks again what may have changed since the call and gives the nodes over; returns their '
-'names';
+'one step of the operation move: checks again what may have changed since the call and gives the nodes over, at '
+'once where they are idle; else NULL while pods have still to leave them. Returns the nodes'' names';
+
+CREATE OR REPLACE FUNCTION rpq_store.undo_move(subject rpq_store.operation) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT rpq_store.undo_moves(subject.operation_id, rpq_store.undo_reason(subject))
+$$;
+COMMENT ON FUNCTION rpq_store.undo_move(rpq_store.operation) IS
+'undoes the steps of a move: its nodes stay where they are, and take pods again';

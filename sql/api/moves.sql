@@ -284,23 +284,26 @@ DECLARE
 	pool bigint;
 	missed bigint[];
 	ready bigint[];
-	short int;
+	short int := 0;
 	progress rpq_store.moves_progress;
 BEGIN
-	SELECT n.pool_id INTO pool FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes) LIMIT 1;
-	at := greatest(rpq.now(), (SELECT t.last_at FROM rpq_store.turn AS t WHERE t.scope_id = pool));
+	at := greatest(rpq.now(), (SELECT max(t.last_at) FROM rpq_store.turn AS t WHERE t.scope_id IN (
+		SELECT n.pool_id FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes))));
 	PERFORM rpq_store.skip_changed(step_moves.operation_id, at);
 	PERFORM rpq_store.drop_bad_targets(step_moves.operation_id);
-	SELECT array_agg(p.pod_id) INTO missed
-	FROM rpq_store.pod AS p
-	WHERE p.node_id = ANY (nodes) AND NOT EXISTS (
-		SELECT FROM rpq_store.pod_migration AS m
-		WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
-	short := coalesce(cardinality(missed), 0);
-	IF short > 0 THEN
-		short := short - rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
-	END IF;
-	short := short + rpq_store.reserve_moves(step_moves.operation_id, pool, batch, at);
+	-- a resize may empty nodes of two pools, its own and that which it grows from
+	FOR pool IN SELECT DISTINCT n.pool_id FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes) ORDER BY n.pool_id LOOP
+		SELECT array_agg(p.pod_id) INTO missed
+		FROM rpq_store.pod AS p JOIN rpq_store.node AS n ON n.node_id = p.node_id
+		WHERE p.node_id = ANY (nodes) AND n.pool_id = pool AND NOT EXISTS (
+			SELECT FROM rpq_store.pod_migration AS m
+			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
+		IF missed IS NOT NULL THEN
+			short := short + cardinality(missed)
+				- rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
+		END IF;
+		short := short + rpq_store.reserve_moves(step_moves.operation_id, pool, batch, at);
+	END LOOP;
 
 	SELECT array_agg(m.pod_migration_id) INTO ready
 	FROM rpq_store.movable_now(step_moves.operation_id, batch, at) AS m WHERE NOT m.attended;

@@ -59,8 +59,8 @@ COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean) IS
 -- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
 -- first.
 CREATE OR REPLACE FUNCTION rpq_store.choose_nodes(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
-	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
-	OUT taken numeric)
+	receiving boolean, whole boolean, evacuate boolean, excluded bigint[], OUT picked bigint[], OUT busy bigint[],
+	OUT idle_amount numeric, OUT taken numeric)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -80,8 +80,9 @@ BEGIN
 				SELECT c.node_id, c.idle, CASE WHEN choose_nodes.by_count THEN 1 ELSE c.amount END AS amount
 				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving) AS c
 				WHERE (c.whole OR NOT choose_nodes.whole) AND (c.idle OR with_busy)
+				  AND c.node_id <> ALL (choose_nodes.excluded)
 				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used,
-					c.pods, c.name
+					c.pods, CASE WHEN c.idle THEN c.name END COLLATE "C", c.name COLLATE "C" DESC
 			LOOP
 				EXIT WHEN choose_nodes.taken = choose_nodes.wanted;
 				CONTINUE WHEN choose_nodes.taken + node.amount > choose_nodes.wanted;
@@ -100,10 +101,45 @@ BEGIN
 	choose_nodes.picked := NULL;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
+COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean, bigint[]) IS
 'nodes of a pool whose amounts of the primary resource, or whose number, sum exactly to what is wanted: idle ones '
 'first, then with evacuate the least used. picked: NULL when they do not; busy: those of them that hold '
-'something; idle_amount: what idle ones came to; whole: whole machines alone';
+'something; idle_amount: what idle ones came to; excluded: nodes that stay; whole: whole machines alone';
+
+-- A node whose pods have no place elsewhere stays, and the next one takes its turn; the room that all picked nodes ask
+-- for at once is counted down by the planner.
+CREATE OR REPLACE FUNCTION rpq_store.pick_amount(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
+	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
+	OUT unplaced bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	choice record;
+	excluded bigint[] := '{}';
+	stuck bigint[];
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		choice := rpq_store.choose_nodes(pick_amount.pool_id, pick_amount.type_id, pick_amount.wanted,
+			pick_amount.by_count, pick_amount.receiving, pick_amount.whole, pick_amount.evacuate, excluded);
+		pick_amount.idle_amount := coalesce(pick_amount.idle_amount, choice.idle_amount);
+		pick_amount.picked := choice.picked;
+		pick_amount.busy := choice.busy;
+		stuck := NULL;
+		IF choice.picked IS NOT NULL AND choice.busy <> '{}' THEN
+			SELECT array_agg(DISTINCT m.from_node_id) INTO stuck
+			FROM rpq_store.plan_moves(pick_amount.pool_id, choice.picked) AS m WHERE m.to_node_id IS NULL;
+		END IF;
+		EXIT WHEN stuck IS NULL;
+		pick_amount.unplaced := coalesce(pick_amount.unplaced, choice.picked);
+		pick_amount.picked := NULL;
+		excluded := excluded || stuck;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.pick_amount(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
+'what choose_nodes chooses, but with evacuate only nodes whose pods have a place elsewhere in the pool. picked: '
+'NULL when there are too few; unplaced: a choice that would have done but for its pods';
 
 CREATE OR REPLACE FUNCTION rpq_store.refuse_source(source_id bigint, type_id bigint, wanted text, has text,
 	hint text DEFAULT 'Ask for less, add nodes, or name another source.') RETURNS void
@@ -133,7 +169,7 @@ DECLARE
 												 WHERE t.type_id = pick_by_quota.type_id));
 	choice record;
 BEGIN
-	choice := rpq_store.choose_nodes(pick_by_quota.source_id, pick_by_quota.type_id,
+	choice := rpq_store.pick_amount(pick_by_quota.source_id, pick_by_quota.type_id,
 		pick_by_quota.quota OPERATOR(rpq.->) main_key, false, true, true, false);
 	IF choice.picked IS NULL THEN
 		PERFORM rpq_store.refuse_source(pick_by_quota.source_id, pick_by_quota.type_id, pick_by_quota.quota::text,
