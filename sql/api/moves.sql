@@ -200,11 +200,13 @@ BEGIN
 	SELECT array_agg(m.pod_id ORDER BY m.pod_migration_id), array_agg(m.to_node_id ORDER BY m.pod_migration_id)
 	INTO pods, wanted
 	FROM ((SELECT p.* FROM rpq_store.pod_migration AS p
-		   WHERE p.operation_id = reserve_moves.operation_id AND p.status = 'planned'
+		   WHERE p.operation_id = reserve_moves.operation_id AND p.pool_id = reserve_moves.pool_id
+			 AND p.status = 'planned'
 		   ORDER BY p.pod_migration_id LIMIT reserve_moves.batch)
 		  UNION ALL
 		  SELECT r.* FROM rpq_store.pod_migration AS r
-		  WHERE r.operation_id = reserve_moves.operation_id AND r.status IN ('reserved', 'evicting')
+		  WHERE r.operation_id = reserve_moves.operation_id AND r.pool_id = reserve_moves.pool_id
+			AND r.status IN ('reserved', 'evicting')
 			AND NOT EXISTS (SELECT FROM rpq_store.hold AS h
 							WHERE h.pod_id = r.pod_id AND h.operation_id = r.operation_id AND h.purpose = 'move')) AS m;
 	IF pods IS NULL THEN
@@ -337,9 +339,9 @@ BEGIN
 	RAISE EXCEPTION USING ERRCODE = 'RQ006',
 		MESSAGE = CASE raise_blocked.blocked WHEN 'timeout' THEN 'pods did not leave their nodes in time'
 			ELSE 'pods cannot be placed elsewhere any more' END,
-		DETAIL = rpq_store.describe_pods(ARRAY(
+		DETAIL = coalesce(rpq_store.describe_pods(ARRAY(
 			SELECT p.pod_id FROM rpq_store.pod AS p
-			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))),
+			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))), ''),
 		HINT = 'Pods that were moved stay where they are. Stop what still stands there, or try the operation again.';
 END
 $$;

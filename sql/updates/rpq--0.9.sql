@@ -4077,8 +4077,8 @@ COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean) IS
 -- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
 -- first.
 CREATE FUNCTION rpq_store.choose_nodes(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
-	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
-	OUT taken numeric)
+	receiving boolean, whole boolean, evacuate boolean, excluded bigint[], OUT picked bigint[], OUT busy bigint[],
+	OUT idle_amount numeric, OUT taken numeric)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -4098,8 +4098,9 @@ BEGIN
 				SELECT c.node_id, c.idle, CASE WHEN choose_nodes.by_count THEN 1 ELSE c.amount END AS amount
 				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving) AS c
 				WHERE (c.whole OR NOT choose_nodes.whole) AND (c.idle OR with_busy)
+				  AND c.node_id <> ALL (choose_nodes.excluded)
 				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used,
-					c.pods, c.name
+					c.pods, CASE WHEN c.idle THEN c.name END COLLATE "C", c.name COLLATE "C" DESC
 			LOOP
 				EXIT WHEN choose_nodes.taken = choose_nodes.wanted;
 				CONTINUE WHEN choose_nodes.taken + node.amount > choose_nodes.wanted;
@@ -4118,10 +4119,45 @@ BEGIN
 	choose_nodes.picked := NULL;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
+COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boolean, boolean, boolean, bigint[]) IS
 'nodes of a pool whose amounts of the primary resource, or whose number, sum exactly to what is wanted: idle ones '
 'first, then with evacuate the least used. picked: NULL when they do not; busy: those of them that hold '
-'something; idle_amount: what idle ones came to; whole: whole machines alone';
+'something; idle_amount: what idle ones came to; excluded: nodes that stay; whole: whole machines alone';
+
+-- A node whose pods have no place elsewhere stays, and the next one takes its turn; the room that all picked nodes ask
+-- for at once is counted down by the planner.
+CREATE FUNCTION rpq_store.pick_amount(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
+	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
+	OUT unplaced bigint[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	choice record;
+	excluded bigint[] := '{}';
+	stuck bigint[];
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		choice := rpq_store.choose_nodes(pick_amount.pool_id, pick_amount.type_id, pick_amount.wanted,
+			pick_amount.by_count, pick_amount.receiving, pick_amount.whole, pick_amount.evacuate, excluded);
+		pick_amount.idle_amount := coalesce(pick_amount.idle_amount, choice.idle_amount);
+		pick_amount.picked := choice.picked;
+		pick_amount.busy := choice.busy;
+		stuck := NULL;
+		IF choice.picked IS NOT NULL AND choice.busy <> '{}' THEN
+			SELECT array_agg(DISTINCT m.from_node_id) INTO stuck
+			FROM rpq_store.plan_moves(pick_amount.pool_id, choice.picked) AS m WHERE m.to_node_id IS NULL;
+		END IF;
+		EXIT WHEN stuck IS NULL;
+		pick_amount.unplaced := coalesce(pick_amount.unplaced, choice.picked);
+		pick_amount.picked := NULL;
+		excluded := excluded || stuck;
+	END LOOP;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.pick_amount(bigint, bigint, numeric, boolean, boolean, boolean, boolean) IS
+'what choose_nodes chooses, but with evacuate only nodes whose pods have a place elsewhere in the pool. picked: '
+'NULL when there are too few; unplaced: a choice that would have done but for its pods';
 
 CREATE FUNCTION rpq_store.refuse_source(source_id bigint, type_id bigint, wanted text, has text,
 	hint text DEFAULT 'Ask for less, add nodes, or name another source.') RETURNS void
@@ -4151,7 +4187,7 @@ DECLARE
 												 WHERE t.type_id = pick_by_quota.type_id));
 	choice record;
 BEGIN
-	choice := rpq_store.choose_nodes(pick_by_quota.source_id, pick_by_quota.type_id,
+	choice := rpq_store.pick_amount(pick_by_quota.source_id, pick_by_quota.type_id,
 		pick_by_quota.quota OPERATOR(rpq.->) main_key, false, true, true, false);
 	IF choice.picked IS NULL THEN
 		PERFORM rpq_store.refuse_source(pick_by_quota.source_id, pick_by_quota.type_id, pick_by_quota.quota::text,
@@ -6164,11 +6200,13 @@ BEGIN
 	SELECT array_agg(m.pod_id ORDER BY m.pod_migration_id), array_agg(m.to_node_id ORDER BY m.pod_migration_id)
 	INTO pods, wanted
 	FROM ((SELECT p.* FROM rpq_store.pod_migration AS p
-		   WHERE p.operation_id = reserve_moves.operation_id AND p.status = 'planned'
+		   WHERE p.operation_id = reserve_moves.operation_id AND p.pool_id = reserve_moves.pool_id
+			 AND p.status = 'planned'
 		   ORDER BY p.pod_migration_id LIMIT reserve_moves.batch)
 		  UNION ALL
 		  SELECT r.* FROM rpq_store.pod_migration AS r
-		  WHERE r.operation_id = reserve_moves.operation_id AND r.status IN ('reserved', 'evicting')
+		  WHERE r.operation_id = reserve_moves.operation_id AND r.pool_id = reserve_moves.pool_id
+			AND r.status IN ('reserved', 'evicting')
 			AND NOT EXISTS (SELECT FROM rpq_store.hold AS h
 							WHERE h.pod_id = r.pod_id AND h.operation_id = r.operation_id AND h.purpose = 'move')) AS m;
 	IF pods IS NULL THEN
@@ -6248,23 +6286,26 @@ DECLARE
 	pool bigint;
 	missed bigint[];
 	ready bigint[];
-	short int;
+	short int := 0;
 	progress rpq_store.moves_progress;
 BEGIN
-	SELECT n.pool_id INTO pool FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes) LIMIT 1;
-	at := greatest(rpq.now(), (SELECT t.last_at FROM rpq_store.turn AS t WHERE t.scope_id = pool));
+	at := greatest(rpq.now(), (SELECT max(t.last_at) FROM rpq_store.turn AS t WHERE t.scope_id IN (
+		SELECT n.pool_id FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes))));
 	PERFORM rpq_store.skip_changed(step_moves.operation_id, at);
 	PERFORM rpq_store.drop_bad_targets(step_moves.operation_id);
-	SELECT array_agg(p.pod_id) INTO missed
-	FROM rpq_store.pod AS p
-	WHERE p.node_id = ANY (nodes) AND NOT EXISTS (
-		SELECT FROM rpq_store.pod_migration AS m
-		WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
-	short := coalesce(cardinality(missed), 0);
-	IF short > 0 THEN
-		short := short - rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
-	END IF;
-	short := short + rpq_store.reserve_moves(step_moves.operation_id, pool, batch, at);
+	-- a resize may empty nodes of two pools, its own and that which it grows from
+	FOR pool IN SELECT DISTINCT n.pool_id FROM rpq_store.node AS n WHERE n.node_id = ANY (nodes) ORDER BY n.pool_id LOOP
+		SELECT array_agg(p.pod_id) INTO missed
+		FROM rpq_store.pod AS p JOIN rpq_store.node AS n ON n.node_id = p.node_id
+		WHERE p.node_id = ANY (nodes) AND n.pool_id = pool AND NOT EXISTS (
+			SELECT FROM rpq_store.pod_migration AS m
+			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
+		IF missed IS NOT NULL THEN
+			short := short + cardinality(missed)
+				- rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
+		END IF;
+		short := short + rpq_store.reserve_moves(step_moves.operation_id, pool, batch, at);
+	END LOOP;
 
 	SELECT array_agg(m.pod_migration_id) INTO ready
 	FROM rpq_store.movable_now(step_moves.operation_id, batch, at) AS m WHERE NOT m.attended;
@@ -6298,9 +6339,9 @@ BEGIN
 	RAISE EXCEPTION USING ERRCODE = 'RQ006',
 		MESSAGE = CASE raise_blocked.blocked WHEN 'timeout' THEN 'pods did not leave their nodes in time'
 			ELSE 'pods cannot be placed elsewhere any more' END,
-		DETAIL = rpq_store.describe_pods(ARRAY(
+		DETAIL = coalesce(rpq_store.describe_pods(ARRAY(
 			SELECT p.pod_id FROM rpq_store.pod AS p
-			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))),
+			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))), ''),
 		HINT = 'Pods that were moved stay where they are. Stop what still stands there, or try the operation again.';
 END
 $$;
@@ -6459,11 +6500,9 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.undo_drain(rpq_store.operation) IS
 'undoes a drain, also one that has not begun: what it kept is given back, the node is as schedulable as before';
--- Resizing a pool, and what moves of nodes between pools have in common with it.
+-- Nodes between pools: what resizing a pool and moving nodes have in common.
 --
--- Writes node (pool_id), node_load, pool_capacity and pool_instance of both pools, under their turns.  The call checks
--- and opens the operation; op_resize checks the same again and carries it out: in one transaction where all nodes are
--- idle, else (evacuate) in steps, which are those of sql/api/moves.sql, and a last one in which the nodes change pools.
+-- Writes node (pool_id), and with it what recount_capacity() writes, under the turns of both pools.
 
 -- ---- what a request is about ----------------------------------------------------------------------------------------
 
@@ -6609,6 +6648,24 @@ COMMENT ON FUNCTION rpq_store.type_of_pool(rpq_store.pool, bigint, bigint) IS
 'the instance type that a change of a pool''s nodes is about; 22023 when it has to be named, or is of another '
 'kind';
 
+CREATE FUNCTION rpq_store.id_array(ids jsonb) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT ARRAY(SELECT a.id::bigint FROM jsonb_array_elements_text($1) AS a (id)) $$;
+COMMENT ON FUNCTION rpq_store.id_array(jsonb) IS
+'ids out of a JSON array; no ids out of NULL';
+
+CREATE FUNCTION rpq_store.receives(asked jsonb) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.pool AS p
+				   WHERE p.pool_id = ($1->>'target_id')::bigint AND p.type <> 'shared')
+$$;
+COMMENT ON FUNCTION rpq_store.receives(jsonb) IS
+'whether the target of an operation with these arguments is dedicated or exclusive: it takes only whole machines '
+'that take work';
+
+-- ---- carrying it out ------------------------------------------------------------------------------------------------
+
 CREATE FUNCTION rpq_store.pool_total(pool_id bigint) RETURNS rpq.resources
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -6617,6 +6674,104 @@ AS $$
 $$;
 COMMENT ON FUNCTION rpq_store.pool_total(bigint) IS
 'what the nodes of a pool hold';
+
+CREATE FUNCTION rpq_store.hand_over(nodes bigint[], from_id bigint, to_id bigint) RETURNS text[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	names text[];
+BEGIN
+	IF hand_over.nodes = '{}' THEN
+		RETURN ARRAY[]::text[];
+	END IF;
+	WITH moved AS (
+		UPDATE rpq_store.node AS n SET pool_id = hand_over.to_id
+		WHERE n.node_id = ANY (hand_over.nodes) AND n.pool_id = hand_over.from_id RETURNING n.name)
+	SELECT array_agg(m.name ORDER BY m.name) INTO names FROM moved AS m;
+	PERFORM rpq_store.recount_capacity(ARRAY[hand_over.from_id, hand_over.to_id]);
+	RETURN names;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.hand_over(bigint[], bigint, bigint) IS
+'gives nodes from one pool to another, and returns their names. They are empty; the caller holds both turns';
+
+-- The shared pool may not be there yet, when all nodes were ordered for other pools.
+CREATE FUNCTION rpq_store.receiver(subject rpq_store.pool, target_id bigint, action text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	shared_id bigint;
+BEGIN
+	IF receiver.target_id IS NOT NULL THEN
+		RETURN receiver.target_id;
+	END IF;
+	shared_id := rpq_store.shared_pool(subject.tenant_id, subject.cluster_id, subject.kind, receiver.action);
+	PERFORM rpq_store.take_turns(ARRAY[shared_id]);
+	RETURN shared_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.receiver(rpq_store.pool, bigint, text) IS
+'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none';
+
+CREATE FUNCTION rpq_store.evicted_by(operation_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
+				 WHERE m.operation_id = $1 AND m.status = 'done' ORDER BY m.workload_id)
+$$;
+COMMENT ON FUNCTION rpq_store.evicted_by(bigint) IS
+'the workloads whose pods an operation has moved';
+
+CREATE FUNCTION rpq_store.changed_nodes(added jsonb, removed jsonb, evicted bigint[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT jsonb_strip_nulls(jsonb_build_object('nodes_added', nullif($1, '[]'), 'nodes_removed', nullif($2, '[]'),
+		'evicted', CASE WHEN $3 <> '{}' THEN to_jsonb($3) END))
+$$;
+COMMENT ON FUNCTION rpq_store.changed_nodes(jsonb, jsonb, bigint[]) IS
+'what the history says of nodes that came and went; nothing where there are none';
+
+CREATE FUNCTION rpq_store.begin_emptying(operation_id bigint, pool_id bigint, nodes bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF begin_emptying.nodes <> '{}' THEN
+		PERFORM rpq_store.begin_moves(begin_emptying.operation_id, begin_emptying.pool_id, begin_emptying.nodes);
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.begin_emptying(bigint, bigint, bigint[]) IS
+'begins to empty nodes that are to leave a pool, if there are any: idle ones as well, so that they stay idle';
+
+CREATE FUNCTION rpq_store.emptied(subject rpq_store.operation) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	nodes bigint[] := rpq_store.draining_nodes(subject.operation_id);
+	moves rpq_store.moves_progress;
+BEGIN
+	moves := rpq_store.step_moves(subject.operation_id, rpq_store.move_timeout());
+	IF moves.blocked IS NOT NULL THEN
+		PERFORM rpq_store.raise_blocked(subject.operation_id, moves.blocked);
+	ELSIF moves."left" > 0
+		OR EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = ANY (nodes))
+		OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = ANY (nodes)) THEN
+		RETURN false;
+	END IF;
+	PERFORM rpq_store.end_moves(subject.operation_id);
+	RETURN true;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.emptied(rpq_store.operation) IS
+'one step of emptying an operation''s nodes: true when nothing stands on them any more, also no room that is kept '
+'for a pod that is stopping; then they take pods again from the end of the transaction on';
+-- Resizing a pool.
+--
+-- Writes what sql/api/exchange.sql and moves.sql write, under the turns of the pools concerned.  The call checks and
+-- opens the operation; op_resize checks the same again and carries it out: in one transaction where all nodes are idle,
+-- else (evacuate) in steps, which are those of moves.sql, and a last one in which the nodes change pools.
 
 -- ---- which nodes go -------------------------------------------------------------------------------------------------
 
@@ -6638,7 +6793,7 @@ BEGIN
 	main_key := rpq_store.primary_resource(kind_of.machine_unit);
 	SELECT rpq.sum(u.amount) INTO used
 	FROM rpq_store.usage AS u WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id;
-	choice := rpq_store.choose_nodes(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
+	choice := rpq_store.pick_amount(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
 		pick_to_shrink.receiving, pick_to_shrink.receiving, pick_to_shrink.evacuate);
 	too_much := coalesce(used OPERATOR(rpq.->) main_key, 0) > pick_to_shrink.wanted;
 	IF NOT too_much AND choice.picked IS NOT NULL THEN
@@ -6646,13 +6801,17 @@ BEGIN
 		pick_to_shrink.busy := choice.busy;
 		RETURN;
 	END IF;
+	IF NOT too_much THEN
+		PERFORM rpq_store.refuse_moves(subject.pool_id, choice.unplaced);
+	END IF;
 	SELECT rpq_store.describe_busy(array_agg(c.node_id), true) INTO in_use
 	FROM rpq_store.node_candidates(subject.pool_id, pick_to_shrink.type_id, false) AS c WHERE NOT c.idle;
 	IF too_much THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006',
 			MESSAGE = format('pool "%s" uses more than it would hold', subject.name),
 			DETAIL = concat(format('%s=%s of instance type "%s" is used, the quota would be %s=%s.', main_key,
-				CAST(used AS jsonb)->>main_key, kind_of.name, main_key, pick_to_shrink.wanted), ' In use: ' || in_use || '.'),
+				CAST(used AS jsonb)->>main_key, kind_of.name, main_key, pick_to_shrink.wanted),
+				' In use: ' || in_use || '.'),
 			HINT = 'Stop workloads, or keep more machines.';
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'RQ006',
@@ -6687,7 +6846,7 @@ BEGIN
 	plan_quota.removing := '{}';
 	plan_quota.busy := '{}';
 	IF wanted > held THEN
-		choice := rpq_store.choose_nodes(plan_quota.source_id, plan_quota.type_id, wanted - held, false, true, true,
+		choice := rpq_store.pick_amount(plan_quota.source_id, plan_quota.type_id, wanted - held, false, true, true,
 			plan_quota.evacuate);
 		IF choice.picked IS NULL THEN
 			PERFORM rpq_store.refuse_source(plan_quota.source_id, plan_quota.type_id,
@@ -6709,12 +6868,6 @@ COMMENT ON FUNCTION rpq_store.plan_quota(rpq_store.pool, bigint, bigint, rpq.res
 'when it does. receiving: what goes goes to a pool that is not shared. busy: those that hold something. RQ006, '
 'RQ005 when they cannot';
 
-CREATE FUNCTION rpq_store.id_array(ids jsonb) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT ARRAY(SELECT a.id::bigint FROM jsonb_array_elements_text($1) AS a (id)) $$;
-COMMENT ON FUNCTION rpq_store.id_array(jsonb) IS
-'ids out of a JSON array; no ids out of NULL';
-
 CREATE FUNCTION rpq_store.plan_resize(subject rpq_store.pool, asked jsonb,
 	OUT adding bigint[], OUT removing bigint[], OUT busy bigint[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -6723,8 +6876,7 @@ AS $$
 DECLARE
 	choice record;
 	evacuate boolean := coalesce((plan_resize.asked->>'evacuate')::boolean, false);
-	receiving boolean := EXISTS (SELECT FROM rpq_store.pool AS p
-		WHERE p.pool_id = (plan_resize.asked->>'target_id')::bigint AND p.type <> 'shared');
+	receiving boolean := rpq_store.receives(plan_resize.asked);
 BEGIN
 	IF plan_resize.asked ? 'quota' THEN
 		choice := rpq_store.plan_quota(subject, (plan_resize.asked->>'source_id')::bigint,
@@ -6740,6 +6892,10 @@ BEGIN
 			true, true, evacuate)
 		|| rpq_store.check_named_nodes(subject.pool_id, plan_resize.removing, receiving, receiving, evacuate,
 			true);
+	IF plan_resize.busy <> '{}' THEN
+		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding);
+		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing);
+	END IF;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_resize(rpq_store.pool, jsonb) IS
@@ -6831,54 +6987,6 @@ COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, t
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION rpq_store.hand_over(nodes bigint[], from_id bigint, to_id bigint) RETURNS text[]
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-	names text[];
-BEGIN
-	IF hand_over.nodes = '{}' THEN
-		RETURN ARRAY[]::text[];
-	END IF;
-	WITH moved AS (
-		UPDATE rpq_store.node AS n SET pool_id = hand_over.to_id
-		WHERE n.node_id = ANY (hand_over.nodes) AND n.pool_id = hand_over.from_id RETURNING n.name)
-	SELECT array_agg(m.name ORDER BY m.name) INTO names FROM moved AS m;
-	PERFORM rpq_store.recount_capacity(ARRAY[hand_over.from_id, hand_over.to_id]);
-	RETURN names;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.hand_over(bigint[], bigint, bigint) IS
-'gives nodes from one pool to another, and returns their names. They are empty; the caller holds both turns';
-
--- The shared pool may not be there yet, when all nodes were ordered for other pools.
-CREATE FUNCTION rpq_store.receiver(subject rpq_store.pool, target_id bigint, action text) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	shared_id bigint;
-BEGIN
-	IF receiver.target_id IS NOT NULL THEN
-		RETURN receiver.target_id;
-	END IF;
-	shared_id := rpq_store.shared_pool(subject.tenant_id, subject.cluster_id, subject.kind, receiver.action);
-	PERFORM rpq_store.take_turns(ARRAY[shared_id]);
-	RETURN shared_id;
-END
-$$;
-COMMENT ON FUNCTION rpq_store.receiver(rpq_store.pool, bigint, text) IS
-'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none';
-
-CREATE FUNCTION rpq_store.evicted_by(operation_id bigint) RETURNS bigint[]
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT ARRAY(SELECT DISTINCT m.workload_id FROM rpq_store.pod_migration AS m
-				 WHERE m.operation_id = $1 AND m.status = 'done' ORDER BY m.workload_id)
-$$;
-COMMENT ON FUNCTION rpq_store.evicted_by(bigint) IS
-'the workloads whose pods an operation has moved';
-
 CREATE FUNCTION rpq_store.finish_resize(subject rpq_store.operation, adding bigint[], removing bigint[])
 RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -6920,50 +7028,66 @@ $$;
 COMMENT ON FUNCTION rpq_store.finish_resize(rpq_store.operation, bigint[], bigint[]) IS
 'the last step of a resize: the nodes, all empty, change pools, and the history says so; returns the result';
 
-CREATE FUNCTION rpq_store.changed_nodes(added jsonb, removed jsonb, evicted bigint[]) RETURNS jsonb
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-	SELECT jsonb_strip_nulls(jsonb_build_object('nodes_added', nullif($1, '[]'), 'nodes_removed', nullif($2, '[]'),
-		'evicted', CASE WHEN $3 <> '{}' THEN to_jsonb($3) END))
-$$;
-COMMENT ON FUNCTION rpq_store.changed_nodes(jsonb, jsonb, bigint[]) IS
-'what the history says of nodes that came and went; nothing where there are none';
-
 CREATE FUNCTION rpq_store.op_resize(subject rpq_store.operation) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+	scopes bigint[] := rpq_store.operation_scopes(subject.operation_id);
+	source_id bigint := (subject.arguments->>'source_id')::bigint;
 	resized rpq_store.pool;
 	plan record;
+	adding bigint[];
+	removing bigint[];
 BEGIN
-	PERFORM rpq_store.fold(rpq_store.operation_scopes(subject.operation_id));
-	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p
-	WHERE p.pool_id = ANY (rpq_store.operation_scopes(subject.operation_id)) ORDER BY p.pool_id;
+	PERFORM rpq_store.fold(scopes);
+	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p WHERE p.pool_id = ANY (scopes) ORDER BY p.pool_id;
 	SELECT * INTO resized FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
-	plan := rpq_store.plan_resize(resized, subject.arguments);
-	IF plan.busy <> '{}' THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'nodes that hold pods are not evacuated yet',
-			DETAIL = rpq_store.describe_busy(plan.busy, false);
+	IF subject.step IS NULL THEN
+		plan := rpq_store.plan_resize(resized, subject.arguments);
+		IF plan.busy = '{}' THEN
+			RETURN rpq_store.finish_resize(subject, plan.adding, plan.removing);
+		END IF;
+		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.adding);
+		PERFORM rpq_store.begin_emptying(subject.operation_id, subject.pool_id, plan.removing);
+		UPDATE rpq_store.operation AS o
+		SET step = 'evacuate', state = o.state || jsonb_build_object('adding', plan.adding, 'removing', plan.removing)
+		WHERE o.operation_id = subject.operation_id;
+		RETURN NULL;
+	ELSIF NOT rpq_store.emptied(subject) THEN
+		RETURN NULL;
 	END IF;
-	RETURN rpq_store.finish_resize(subject, plan.adding, plan.removing);
+	adding := rpq_store.id_array(subject.state->'adding');
+	removing := rpq_store.id_array(subject.state->'removing');
+	PERFORM rpq_store.check_named_nodes(source_id, adding);
+	PERFORM rpq_store.check_named_nodes(subject.pool_id, removing, rpq_store.receives(subject.arguments),
+		rpq_store.receives(subject.arguments));
+	RETURN rpq_store.finish_resize(subject, adding, removing);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_resize(rpq_store.operation) IS
-'the operation resize: checks again what may have changed since the call and gives the nodes over; returns their '
-'names';
+'one step of the operation resize: checks again what may have changed since the call and gives the nodes over, at '
+'once where they are idle; else NULL while pods have still to leave them. Returns the nodes'' names';
+
+CREATE FUNCTION rpq_store.undo_resize(subject rpq_store.operation) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT rpq_store.undo_moves(subject.operation_id, rpq_store.undo_reason(subject))
+$$;
+COMMENT ON FUNCTION rpq_store.undo_resize(rpq_store.operation) IS
+'undoes the steps of a resize: its nodes stay where they are, and take pods again';
 -- Moving nodes between pools, from the view of the nodes.
 --
--- Writes migration, and what sql/api/resize.sql writes, under the turns of both pools.
+-- Writes migration, and what sql/api/exchange.sql and moves.sql write, under the turns of both pools.
 
-CREATE FUNCTION rpq_store.plan_move(source_id bigint, target_id bigint, asked jsonb,
+CREATE FUNCTION rpq_store.plan_move(source_id bigint, asked jsonb,
 	OUT picked bigint[], OUT busy bigint[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	source rpq_store.pool;
-	receiving boolean;
+	receiving boolean := rpq_store.receives(plan_move.asked);
 	wanted int := (plan_move.asked->>'count')::int;
 	type_id bigint := (plan_move.asked->>'type_id')::bigint;
 	evacuate boolean := coalesce((plan_move.asked->>'evacuate')::boolean, false);
@@ -6971,16 +7095,18 @@ DECLARE
 	in_use bigint[];
 BEGIN
 	SELECT * INTO source FROM rpq_store.pool AS p WHERE p.pool_id = plan_move.source_id;
-	receiving := EXISTS (SELECT FROM rpq_store.pool AS p
-						 WHERE p.pool_id = plan_move.target_id AND p.type <> 'shared');
 	IF wanted IS NULL THEN
 		plan_move.picked := rpq_store.id_array(plan_move.asked->'node_ids');
 		plan_move.busy := rpq_store.check_named_nodes(source.pool_id, plan_move.picked, receiving, receiving, evacuate,
 			NOT receiving);
+		IF plan_move.busy <> '{}' THEN
+			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked);
+		END IF;
 		RETURN;
 	END IF;
-	choice := rpq_store.choose_nodes(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
+	choice := rpq_store.pick_amount(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
 	IF choice.picked IS NULL AND NOT receiving THEN
+		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced);
 		SELECT array_agg(c.node_id) INTO in_use
 		FROM rpq_store.node_candidates(source.pool_id, type_id, false) AS c WHERE NOT c.idle;
 		IF in_use IS NOT NULL THEN
@@ -7000,7 +7126,7 @@ BEGIN
 	plan_move.busy := choice.busy;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.plan_move(bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION rpq_store.plan_move(bigint, jsonb) IS
 'the nodes that a move, asked for with these arguments, takes, and which of them hold something; refused as it is '
 'at the call (RQ003, RQ006, RQ005). The caller holds both turns and has folded';
 
@@ -7121,7 +7247,7 @@ BEGIN
 		'to_pool', target.name, 'target_id', target.pool_id,
 		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
 		'type_id', type_of, 'evacuate', coalesce(move_nodes.evacuate, false)));
-	PERFORM rpq_store.plan_move(source.pool_id, target.pool_id, asked);
+	PERFORM rpq_store.plan_move(source.pool_id, asked);
 	subject := CASE WHEN target.type = 'shared' THEN source ELSE target END;
 	RETURN rpq_store.open_operation('move', 'move_nodes', subject.pool_id,
 		ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
@@ -7176,23 +7302,46 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+	scopes bigint[] := rpq_store.operation_scopes(subject.operation_id);
+	source_id bigint := (subject.arguments->>'source_id')::bigint;
 	plan record;
+	nodes bigint[];
 BEGIN
-	PERFORM rpq_store.fold(rpq_store.operation_scopes(subject.operation_id));
-	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p
-	WHERE p.pool_id = ANY (rpq_store.operation_scopes(subject.operation_id)) ORDER BY p.pool_id;
-	plan := rpq_store.plan_move((subject.arguments->>'source_id')::bigint, (subject.arguments->>'target_id')::bigint,
-		subject.arguments);
-	IF plan.busy <> '{}' THEN
-		RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'nodes that hold pods are not evacuated yet',
-			DETAIL = rpq_store.describe_busy(plan.busy, false);
+	PERFORM rpq_store.fold(scopes);
+	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p WHERE p.pool_id = ANY (scopes) ORDER BY p.pool_id;
+	IF subject.step IS NULL THEN
+		plan := rpq_store.plan_move(source_id, subject.arguments);
+		IF plan.busy = '{}' THEN
+			RETURN rpq_store.finish_move(subject, plan.picked);
+		END IF;
+		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.picked);
+		UPDATE rpq_store.migration AS m
+		SET nodes = ARRAY(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = ANY (plan.picked) ORDER BY n.name)
+		WHERE m.operation_id = subject.operation_id;
+		UPDATE rpq_store.operation AS o
+		SET step = 'evacuate', state = o.state || jsonb_build_object('moving', plan.picked)
+		WHERE o.operation_id = subject.operation_id;
+		RETURN NULL;
+	ELSIF NOT rpq_store.emptied(subject) THEN
+		RETURN NULL;
 	END IF;
-	RETURN rpq_store.finish_move(subject, plan.picked);
+	nodes := rpq_store.id_array(subject.state->'moving');
+	PERFORM rpq_store.check_named_nodes(source_id, nodes, rpq_store.receives(subject.arguments),
+		rpq_store.receives(subject.arguments));
+	RETURN rpq_store.finish_move(subject, nodes);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_move(rpq_store.operation) IS
-'the operation move: checks again what may have changed since the call and gives the nodes over; returns their '
-'names';
+'one step of the operation move: checks again what may have changed since the call and gives the nodes over, at '
+'once where they are idle; else NULL while pods have still to leave them. Returns the nodes'' names';
+
+CREATE FUNCTION rpq_store.undo_move(subject rpq_store.operation) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT rpq_store.undo_moves(subject.operation_id, rpq_store.undo_reason(subject))
+$$;
+COMMENT ON FUNCTION rpq_store.undo_move(rpq_store.operation) IS
+'undoes the steps of a move: its nodes stay where they are, and take pods again';
 -- Renaming, converting and deleting a pool: atomic operations.
 --
 -- Writes pool, pool_instance, member, pool_admin, profile_pool, and with delete the pool of nodes and the workloads of
