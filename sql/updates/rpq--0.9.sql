@@ -4134,7 +4134,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	choice record;
-	excluded bigint[] := '{}';
+	excluded bigint[] := ARRAY[]::bigint[];
 	stuck bigint[];
 BEGIN
 	FOR i IN 1 .. 20 LOOP
