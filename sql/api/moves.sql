@@ -327,8 +327,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
-'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they are. '
-'blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
+'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they '
+'are. blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
 'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 
 CREATE OR REPLACE FUNCTION rpq_store.raise_blocked(operation_id bigint, blocked text) RETURNS void

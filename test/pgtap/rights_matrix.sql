@@ -86,6 +86,7 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('move_nodes', 'nodes => ''{zacme/zacme-zhidden-nc}'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y N R N N N N R N D D D D D R'),
 ('cordon_node', 'node => ''zacme/zacme-zhidden-na''',          'Y Y Y Y D N N N N D Y D D D D D D'),
 ('uncordon_node', 'node => ''zacme/zacme-zhidden-nb''',        'Y Y Y Y D N N N N D Y D D D D D D'),
+('drain_node', 'node => ''zacme/zacme-zhidden-na''',           'Y Y Y Y D N N N N D Y D D D D D D'),
 ('set_node_health', 'node => ''zacme/zacme-zhidden-na'', health => ''degraded''', 'Y Y Y Y D N N N N D Y D D D D D D'),
 ('convert_pool', 'pool => ''zacme/zacme-zhidden-pa'', type => ''exclusive''', 'Y Y Y Y D N N N N D Y D D D D D D'),
 ('rename_pool', 'pool => ''zacme/zacme-zhidden-pa'', name => ''n1''', 'Y Y Y Y D N N N N D Y D D D D D D'),
