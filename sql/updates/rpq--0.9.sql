@@ -8199,6 +8199,11 @@ AS $$
 	WHERE o.workload_id IS NULL OR w.workload_id IS NULL OR o.admits <> 1 OR o.releases <> 0
 	   OR NOT (o.held OPERATOR(rpq.-) (w.resources OPERATOR(rpq.*) w.replicas::numeric)) OPERATOR(rpq.<@) ''
 	   OR NOT ((w.resources OPERATOR(rpq.*) w.replicas::numeric) OPERATOR(rpq.-) o.held) OPERATOR(rpq.<@) ''
+	UNION ALL
+	SELECT 'ledger', format('workload %s', w.workload_id), format('attempt %s, or a later one', max(s.attempt)),
+		format('attempt %s', w.attempt)
+	FROM stay AS s JOIN rpq_store.workload AS w ON w.workload_id = s.workload_id
+	GROUP BY w.workload_id HAVING max(s.attempt) > w.attempt
 $$;
 COMMENT ON FUNCTION rpq_store.check_ledger() IS
 'part of check_integrity: each stay (an attempt, with those that moves made of it) is admitted once and released at '

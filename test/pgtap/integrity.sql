@@ -139,6 +139,19 @@ SELECT pg_temp.breaks('INSERT INTO rpq_store.operation_pool SELECT pool_id, oper
 SELECT pg_temp.breaks('UPDATE rpq_store.operation SET status = ''running'', lease_until = now() - interval ''1 s'', owner_pid = 1',
 	'operation', 'operation');
 SELECT pg_temp.breaks('UPDATE rpq_store.pool SET status = ''updating'' WHERE name = ''own''', 'operation', 'pool own');
+SELECT pg_temp.breaks('UPDATE rpq_store.node SET draining = true WHERE name = ''n1''', 'node', 'n1');
+SELECT pg_temp.breaks('INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose, pod_id, operation_id)
+	SELECT n.pool_id, n.node_id, p.workload_id, '''', ''move'', p.pod_id, o.operation_id
+	FROM rpq_store.node n, rpq_store.pod p, rpq_store.operation o LIMIT 1', 'hold', 'hold');
+SELECT pg_temp.breaks(format('INSERT INTO rpq_store.pod_migration (operation_id, pool_id, workload_id, replica, attempt, pod_id,
+		resources, from_node_id, from_node, to_node_id, to_node, status, planned_at)
+	SELECT o.operation_id, n.pool_id, p.workload_id, p.replica, p.attempt, p.pod_id, '''', n.node_id, n.name, n.node_id,
+		n.name, %L, now()
+	FROM rpq_store.node n, rpq_store.pod p, rpq_store.operation o LIMIT 1', status), 'move', 'pod_migration')
+FROM unnest('{planned,reserved,evicting}'::text[]) AS status;
+SELECT pg_temp.breaks('INSERT INTO rpq_store.entry (scope_id, at, workload_id, attempt, kind)
+	SELECT w.scope_id, now(), w.workload_id, w.attempt, ''move'' FROM rpq_store.workload w
+	WHERE w.status IN (''starting'', ''running'') LIMIT 1', 'ledger', 'workload');
 -- the history
 SELECT pg_temp.breaks('INSERT INTO rpq_store.tenant (name) VALUES (''raw'')', 'history', 'tenant raw');
 SELECT pg_temp.breaks('INSERT INTO rpq_store.cluster (name) VALUES (''raw'')', 'history', 'cluster raw');
