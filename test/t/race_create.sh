@@ -52,5 +52,16 @@ requests=$(at_once "SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'traini
 	"SELECT rpq.submit(pool => 'c1-gpu', workload_type => 'training', resources => 'gpu=1', request_id => 'r', account => 'u1');")
 is "$requests $(ask 'SELECT count(*) FROM rpq.workloads')" 'made made 1' 'a request sent twice is one workload'
 is "$(cat "$race_out/1")" "$(cat "$race_out/2")" 'both are told its id'
+# A name that two pools are to take, or a new pool and another.
+ask "SET rpq.synchronous_operations = on; SELECT rpq.create_pool(name => p, type => 'dedicated') FROM unnest('{p1,p2}'::text[]) p" > /dev/null
+renames=
+for round in $(seq $rounds); do
+	renames+="$(at_once "SELECT rpq.rename_pool('p1', 'r');" "SELECT rpq.rename_pool('p2', 'r');"),"
+	ask "SET rpq.synchronous_operations = on; SELECT rpq.rename_pool('r', p) FROM unnest('{p1,p2}'::text[]) p WHERE p NOT IN (SELECT name FROM rpq.pools)" > /dev/null
+	renames+="$(at_once "SELECT rpq.rename_pool('p1', 'm$round');" "SELECT rpq.create_pool(name => 'm$round', type => 'dedicated');"),"
+	ask "SET rpq.synchronous_operations = on; SELECT rpq.rename_pool('m$round', 'p1') WHERE 'p1' NOT IN (SELECT name FROM rpq.pools)" > /dev/null
+done
+is "$renames" "$(printf '42710 made,%.0s' $(seq $((2 * rounds))))" 'a new name is taken once'
+is "$(ask "SELECT count(*) FROM rpq.pools WHERE status <> 'ready'")" 0 'and no pool is left in between'
 whole
 done_testing
