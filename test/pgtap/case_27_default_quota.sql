@@ -69,5 +69,32 @@ SELECT is((SELECT string_agg(coalesce(instance_type, 'all') || ' ' || quota::tex
 SELECT t.submit('c1-gpu', '1', 'u4') AS a, t.submit('c1-gpu', '1', 'u4') AS b \gset
 SELECT t.pass() AS x \gset
 SELECT is(t.status(:a) || ' ' || t.status(:b) || ' ' || t.reason_code(:b), 'running queued user_quota', 'the smaller one binds');
+
+-- The three stay what they are through operations on the pool; a new pool of the same name starts anew.
+SELECT rpq.report_finished(workload => workload_id) AS x FROM rpq.workloads WHERE status IN ('starting', 'running') \g /dev/null
+SELECT rpq.stop(workload => workload_id) AS x FROM rpq.workloads \g /dev/null
+SELECT t.pass() AS x \gset
+CREATE FUNCTION t.modes(pool_name text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(account || ' ' || config_mode || ' ' || CASE quota::text WHEN '' THEN 'unlimited' ELSE quota::text END, ', ' ORDER BY account COLLATE "C")
+	FROM rpq.members WHERE pool = pool_name AND instance_type IS NULL
+$$;
+SELECT rpq.create_pool(name => 'd1', type => 'dedicated', nodes => '{n1}', user_default_quota => 'gpu=4') AS x \gset
+SELECT rpq.authorize(pool => 'd1', accounts => '{u1}') AS a, rpq.authorize(pool => 'd1', accounts => '{u2}', quota => 'gpu=6') AS b,
+	   rpq.authorize(pool => 'd1', accounts => '{u3}', quota => '') AS c, rpq.authorize(pool => 'd1', accounts => '{u4}', quota => 'gpu=4') AS d \gset
+SELECT 'u1 default gpu=4, u2 custom gpu=6, u3 custom unlimited, u4 custom gpu=4' AS modes \gset
+SELECT rpq.resize_pool(pool => 'd1', quota => 'gpu=16') AS x \gset
+SELECT is(t.modes('d1'), :'modes', 'after a resize');
+SELECT rpq.convert_pool(pool => 'd1', type => 'exclusive') AS x \gset
+SELECT is(t.modes('d1'), :'modes', 'after a conversion');
+SELECT rpq.rename_pool(pool => 'd1', name => 'e1') AS x \gset
+SELECT is(t.modes('e1'), :'modes', 'after a rename');
+SELECT rpq.edit_pool(pool => 'e1', user_default_quota => 'gpu=5') AS x \gset
+SELECT is(t.modes('e1'), replace(:'modes', 'default gpu=4', 'default gpu=5'), 'and the default is still looked up');
+SELECT rpq.resize_pool(pool => 'e1', quota => 'gpu=0') AS x \gset
+SELECT is(t.modes('e1'), replace(:'modes', 'default gpu=4', 'default gpu=5'), 'an empty pool keeps its members');
+SELECT rpq.delete_pool(pool => 'e1', force => true) AS x \gset
+SELECT rpq.create_pool(name => 'e1', type => 'dedicated', quota => 'gpu=0') AS x \gset
+SELECT rpq.authorize(pool => 'e1', accounts => '{u1,u2,u3}') AS x \gset
+SELECT is(t.modes('e1'), 'u1 default unlimited, u2 default unlimited, u3 default unlimited', 'nothing is inherited from a pool that was deleted');
 SELECT * FROM t.whole();
 SELECT * FROM finish();

@@ -1,4 +1,4 @@
--- Field case F29, as far as create goes: names are data, stored whole or refused.
+-- Field case F29: names are data, stored whole or refused; each verb touches the one pool that it names.
 \ir ../lib/cases.sql
 SELECT * FROM no_plan();
 CALL t.found();
@@ -52,6 +52,48 @@ SELECT is((SELECT count(*) FROM rpq.operation_history WHERE action = 'create_poo
 		  'one history row for each success, none for refusals');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''acme/a_b'', description => ''x'')'), 'ok', 'tenant/name names the same');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''A_B'', description => ''x'')'), '42704', 'names are compared bytewise');
+
+-- Resize, rename and delete, each by its exact name.
+CREATE TABLE t.pool AS SELECT name FROM rpq.pools WHERE type <> 'shared';
+-- What each of them becomes, as one text.
+CREATE FUNCTION t.listed() RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(format('%s %s', p.name, t.gpu(p.total)), ';' ORDER BY p.name) FROM rpq.pools p WHERE p.type <> 'shared'
+$$;
+CREATE FUNCTION t.wanted(renamed text DEFAULT NULL, new_name text DEFAULT NULL, held text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(format('%s %s', CASE name WHEN renamed THEN new_name ELSE name END, CASE name WHEN held THEN 8 ELSE 0 END), ';'
+					  ORDER BY CASE name WHEN renamed THEN new_name ELSE name END) FROM t.pool WHERE CASE name WHEN renamed THEN new_name ELSE name END IS NOT NULL
+$$;
+SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1}') AS x \gset
+CREATE FUNCTION t.verbs(one text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	new_name text := left('r"''; ' || one, 63);
+	id bigint := (SELECT pool_id FROM rpq.pools WHERE name = one);
+BEGIN
+	PERFORM rpq.resize_pool(pool => one, quota => 'gpu=8', instance_type => 'g8');
+	RETURN NEXT is(t.listed(), t.wanted(held => one), 'resize ' || one);
+	PERFORM rpq.resize_pool(pool => one, quota => 'gpu=0', instance_type => 'g8');
+	PERFORM rpq.rename_pool(pool => one, name => new_name);
+	RETURN NEXT is(t.listed(), t.wanted(one, new_name), 'rename ' || one);
+	RETURN NEXT is((SELECT name FROM rpq.pools WHERE pool_id = id), new_name, 'the id stays');
+	RETURN NEXT is(t.outcome(format('SELECT rpq.edit_pool(pool => %L, description => ''x'')', one)), '42704', 'its former name is none');
+	PERFORM rpq.rename_pool(pool => new_name, name => one);
+	RETURN NEXT is(t.listed(), t.wanted(), 'rename back to ' || one);
+END $$;
+SELECT v FROM t.pool p, t.verbs(p.name) v;
+SELECT is(t.outcome(format('SELECT rpq.rename_pool(pool => ''a_b'', name => %L)', name)), '22023', 'no name: ' || coalesce(quote_literal(name), 'NULL'))
+FROM unnest(ARRAY['', '   ', E'a\nb', E'\x7f', U&'a\200Bb', 'a/b', repeat('p', 64), repeat('p', 63) || 'q', NULL]) name;
+SELECT is(t.outcome(format('SELECT rpq.rename_pool(pool => ''a_b'', name => %L)', name)), '42710', 'taken: ' || quote_literal(name))
+FROM unnest(ARRAY['axb', ' axb ', 'c1-gpu', '日本語プール', repeat('p', 63), U&'cafe\0301']) name;
+SELECT is(t.listed(), t.wanted(), 'nothing is renamed');
+CREATE FUNCTION t.deleted(one text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM rpq.deauthorize(pool => one, accounts => '{u1}') FROM rpq.members m WHERE m.pool = one;
+	PERFORM rpq.delete_pool(pool => one);
+	DELETE FROM t.pool p WHERE p.name = one;
+	RETURN NEXT is(t.listed(), t.wanted(), 'delete ' || one);
+END $$;
+SELECT v FROM (SELECT name FROM t.pool ORDER BY name DESC OFFSET 2) p, t.deleted(p.name) v;
+SELECT is((SELECT count(*) FROM pg_class WHERE oid = 'public.t'::regclass), 1::bigint, 't still exists');
 
 -- The same rules for the other kinds of names.
 SELECT is(t.answer(format(call, bad)) ~ '^22023', true, format(call, bad))

@@ -1,4 +1,4 @@
--- Field case F39, as far as its functions exist: the same check on every path; seeing and doing are both bounded.
+-- Field case F39: the same check on every path; seeing and doing are both bounded.
 \ir ../lib/cases.sql
 SELECT * FROM no_plan();
 CALL t.found();
@@ -27,6 +27,7 @@ RESET ROLE;
 SELECT t.pass() AS x \gset
 SELECT is(t.status(:w1) || t.status(:w2) || t.status(:w5), 'runningrunningrunning', 'w1, w2, w5 run');
 SELECT count(*) AS history FROM rpq.operation_history \gset
+SELECT operation_id AS p2op FROM rpq.operations WHERE pool = 'p2' \gset
 SELECT t.stored() AS stored \gset
 
 SET ROLE case39_u1;
@@ -47,7 +48,15 @@ SELECT is(t.answer(format('SELECT rpq.%s', call)), t.answer(format('SELECT rpq.%
 FROM unnest(ARRAY[format('delete_workload(workload => %s)', :w2), format('enqueue(workload => %s)', :w2),
 	format('edit_workload(workload => %s, priority => 1)', :w2), format('report_started(workload => %s)', :w2),
 	format('report_finished(workload => %s)', :w2), format('report_checkpoint(workload => %s)', :w2),
-	format('explain(workload => %s)', :w2)]) call;
+	format('requeue(workload => %s)', :w2), format('explain(workload => %s)', :w2)]) call;
+-- operations, nodes, executors: by name, by number
+SELECT is(t.answer(format('SELECT rpq.%s_operation(id => %s)', verb, :p2op)), t.answer(format('SELECT rpq.%s_operation(id => 999999)', verb)), verb || ': an operation is none')
+FROM unnest('{cancel,retry}'::text[]) verb;
+SELECT is(left(t.answer(format('SELECT * FROM rpq.%s', call)), 5), state, call)
+FROM (VALUES ('resize_pool(pool => ''p1'', quota => ''gpu=0'')', '42501'), ('resize_pool(pool => ''p2'', quota => ''gpu=0'')', '42704'), ('convert_pool(pool => ''p1'', type => ''exclusive'')', '42501'),
+	('rename_pool(pool => ''p1'', name => ''mine'')', '42501'), ('delete_pool(pool => ''p1'', force => true)', '42501'), ('delete_pool(pool => ''p2'', force => true)', '42704'),
+	('move_nodes(nodes => ''{n1}'', to_pool => ''c1-gpu'')', '42501'), ('drain_node(node => ''n1'')', '42501'), ('sync_node(node => ''n1'')', '42501'), ('run_operations()', '42501')) v (call, state)
+WHERE call !~ 'n1' OR EXISTS (SELECT FROM rpq.nodes WHERE name = 'n1' AND pool = 'p1');
 SELECT is((SELECT count(rpq.stop(workload => workload_id)) FROM rpq.workloads WHERE name = 'w2'), 0::bigint, 'by its name: none is seen');
 SELECT is(t.outcome(format('UPDATE rpq.workloads SET status = ''stopped'' WHERE workload_id = %s', :w2)), 'ok', 'through the view');
 SELECT is(t.outcome('SELECT 1 FROM rpq_store.workload'), '42501', 'SELECT on a table');
@@ -71,6 +80,15 @@ SELECT is(t.outcome(format('SELECT rpq.stop(workload => %s)', :w5)), '42704', 'p
 SELECT is(rpq.update_members(pool => 'p1', accounts => '{u2}', quota => 'gpu=1'), 1, 'padm sets u2''s limit in p1');
 SELECT is(t.outcome('SELECT rpq.update_members(pool => ''p2'', accounts => ''{u2}'', quota => ''gpu=1'')'), '42704', 'not in p2');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''p2'', frozen => true)'), '42704', 'edit p2');
+SELECT is(t.outcome('SELECT rpq.resize_pool(pool => ''p2'', quota => ''gpu=0'')'), '42704', 'resize p2');
+SELECT is(left(t.answer(format('SELECT rpq.%s', call)), 5), '42704', call)
+FROM unnest(ARRAY['rename_pool(pool => ''p2'', name => ''x'')', 'convert_pool(pool => ''p2'', type => ''exclusive'')', 'delete_pool(pool => ''p2'', force => true)',
+	'move_nodes(count => 1, from_pool => ''p2'', to_pool => ''p1'')', 'move_nodes(count => 1, from_pool => ''p1'', to_pool => ''p2'')',
+	'resize_pool(pool => ''p1'', quota => ''gpu=16'', source => ''p2'')', 'resize_pool(pool => ''p1'', quota => ''gpu=0'', target => ''p2'')']) call;
+SELECT is(left(t.answer(format('SELECT rpq.%s', call)), 5), '42501', call)
+FROM unnest(ARRAY['rename_pool(pool => ''c1-gpu'', name => ''x'')', 'remove_nodes(names => ''{' || (SELECT min(name) FROM rpq.nodes WHERE pool = 'p1') || '}'')',
+	'add_nodes(instance_type => ''g8'', names => ''{x1}'', pool => ''p1'')']) call;
+SELECT is(left(t.answer('SELECT rpq.resize_pool(pool => ''p1'', quota => ''gpu=16'')'), 5), '00000', 'its own pool it may resize, from the shared one');
 SELECT is(t.outcome('SELECT rpq.create_pool(name => ''p3'', type => ''dedicated'', quota => ''gpu=0'')'), '42501', 'create a pool');
 SELECT is(t.outcome('SELECT rpq.edit_pool(pool => ''c1-gpu'', frozen => true)'), '42501', 'edit a pool that it sees');
 SELECT is((SELECT string_agg(name, ',' ORDER BY name) FROM rpq.workloads), 'w1', 'padm sees the live work of its pool');

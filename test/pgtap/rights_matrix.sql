@@ -23,7 +23,7 @@ SELECT rpq.add_nodes(instance_type => 'g8', names => '{zacme-s1,zacme-s2,zacme-z
 	   rpq.add_nodes(instance_type => 'g8', names => '{f1,f2}', tenant => 'beta') AS y \gset
 SELECT rpq.edit_pool(pool => 'zacme/c1-gpu', description => 'zacme shared') AS x \gset
 SELECT rpq.create_pool(name => 'zacme-zhidden-pa', type => 'dedicated', nodes => '{zacme-zhidden-na,zacme-zhidden-nb}', tenant => 'zacme') AS operation \gset
-SELECT rpq.create_pool(name => 'zacme-zhidden-pb', type => 'dedicated', nodes => '{zacme-zhidden-nc}', tenant => 'zacme') AS x \gset
+SELECT rpq.create_pool(name => 'zacme-zhidden-pb', type => 'dedicated', nodes => '{zacme-zhidden-nc}', tenant => 'zacme') AS hidden \gset
 SELECT rpq.create_pool(name => 'fp', type => 'dedicated', quota => 'gpu=8', tenant => 'beta') AS x \gset
 SELECT rpq.authorize(pool => 'zacme/zacme-zhidden-pa', accounts => '{zacme-zhidden-member,zacme-zhidden-zsecret-mate}') AS x,
 	   rpq.authorize(pool => 'beta/fp', accounts => '{foreign}') AS y \gset
@@ -83,21 +83,34 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('resize_pool', 'pool => ''zacme/zacme-zhidden-pa'', remove_nodes => ''{zacme/zacme-zhidden-nb}'', target => ''zacme/zacme-zhidden-pb''', 'S S S N D N N N N D N D D D D D D'),
 ('move_nodes', 'nodes => ''{zacme/zacme-s2}'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y Y D N N N N D Y D D D D D D'),
 ('move_nodes', 'count => 1, from_pool => ''zacme/c1-gpu'', to_pool => ''zacme/zacme-zhidden-pb''', 'Y Y Y N N N N N N N N D D D D D N'),
-('move_nodes', 'nodes => ''{zacme/zacme-zhidden-nc}'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y N R N N N N R N D D D D D R'),
 ('cordon_node', 'node => ''zacme/zacme-zhidden-na''',          'Y Y Y Y D N N N N D Y D D D D D D'),
 ('uncordon_node', 'node => ''zacme/zacme-zhidden-nb''',        'Y Y Y Y D N N N N D Y D D D D D D'),
 ('drain_node', 'node => ''zacme/zacme-zhidden-na''',           'S S S S D N N N N D S D D D D D D'),
 ('drain_node', 'node => ''zacme/zacme-zhidden-nb''',           'Y Y Y Y D N N N N D Y D D D D D D'),
 ('set_node_health', 'node => ''zacme/zacme-zhidden-na'', health => ''degraded''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('resize_pool', 'pool => ''zacme/zacme-zhidden-pa'', quota => ''gpu=24''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('resize_pool', 'pool => ''zacme/zacme-zhidden-pa'', add_nodes => ''{zacme-s1}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('resize_pool', 'pool => ''zacme/zacme-zhidden-pa'', remove_nodes => ''{zacme-zhidden-nb}''', 'S S S S D N N N N D S D D D D D D'),
+('resize_pool', 'pool => ''zacme/zacme-zhidden-pa'', add_nodes => ''{zacme-zhidden-nc}'', source => ''zacme/zacme-zhidden-pb''', 'Y Y Y N D N N N N D N D D D D D D'),
+('resize_pool', 'pool => ''zacme/zacme-zhidden-pb'', quota => ''gpu=0'', target => ''zacme/zacme-zhidden-pa''', 'Y Y Y N N N N N N N N D D D D D N'),
+('resize_pool', 'pool => ''zacme/c1-gpu'', quota => ''gpu=8''',  'S S S R R R N N R R R D D D D D R'),
 ('convert_pool', 'pool => ''zacme/zacme-zhidden-pa'', type => ''exclusive''', 'Y Y Y Y D N N N N D Y D D D D D D'),
 ('rename_pool', 'pool => ''zacme/zacme-zhidden-pa'', name => ''n1''', 'Y Y Y Y D N N N N D Y D D D D D D'),
 ('rename_pool', 'pool => ''zacme/c1-gpu'', name => ''n1''',      'Y Y Y D D D N N D D D D D D D D D'),
 ('delete_pool', 'pool => ''zacme/zacme-zhidden-pa''',          'S S S S D N N N N D S D D D D D D'),
 ('delete_pool', 'pool => ''zacme/zacme-zhidden-pa'', force => true', 'Y Y Y Y D N N N N D Y D D D D D D'),
+('move_nodes', 'nodes => ''{zacme/zacme-s1}'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y Y D R N N R D Y D D D D D D'),
+('move_nodes', 'count => 1, from_pool => ''zacme/c1-gpu'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y Y D R N N R D Y D D D D D D'),
+('move_nodes', 'nodes => ''{zacme/zacme-zhidden-nc}'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y N R N N N N R N D D D D D R'),
+('move_nodes', 'count => 1, from_pool => ''zacme/zacme-zhidden-pb'', to_pool => ''zacme/zacme-zhidden-pa''', 'Y Y Y N R N N N N R N D D D D D R'),
+('drain_node', 'node => ''zacme/zacme-zhidden-na''',           'S S S S D N N N N D S D D D D D D'),
+('drain_node', 'node => ''zacme/zacme-zhidden-nb''',           'Y Y Y Y D N N N N D Y D D D D D D'),
 ('grant_pool_admin', 'pool => ''zacme/zacme-zhidden-pa'', account => ''zacme-zhidden-member''', 'Y Y Y ? D N N N N D ? D D D D D D'),
 ('revoke_pool_admin', 'pool => ''zacme/zacme-zhidden-pa'', account => ''zacme-zhidden-padm''', 'Y Y Y ? D N N N N D ? D D D D D D'),
 ('selectable_pools', 'workload_type => ''training''',          'S S Y Y Y Y Y Y Y Y Y D D D D D Y'),
 ('cancel_operation', 'id => OPERATION',                        'S S S S N N N N N N S D D D D D N'),
+('cancel_operation', 'id => HIDDEN',                           'S S S N N N N N N N N D D D D D N'),
+('retry_operation', 'id => HIDDEN',                            'S S S N N N N N N N N D D D D D N'),
 ('retry_operation', 'id => OPERATION',                         'S S S ? N N N N N N ? D D D D D N'),
 ('run_operations', '',                                         'Y Y Y Y D D D Y D D Y D D D D D D'),
 ('authorize', 'pool => ''zacme/zacme-zhidden-pa'', accounts => ''{zacme-other}''', 'Y Y Y Y D N N N N D Y D D D D D D'),
@@ -115,13 +128,14 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('stop', 'workload => OWN',                                    'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('stop', 'workload => MATES',                                  'Y Y Y Y N N N N N N Y D D D D D N'),
 ('delete_workload', 'workload => OWN',                         'Y Y Y ? Y N N N N Y ? D D D D D Y'),
-('requeue', 'workload => OWN',                                 'Y Y ? ? Y N N N N Y ? D D D D D Y'),
-('requeue', 'workload => MATES',                               'Y Y ? ? N N N N N N ? D D D D D N'),
-('sync_node', 'node => ''zacme/zacme-zhidden-na''',            'Y Y Y D D N N N N D D D D D D D D'),
 ('report_started', 'workload => OWN, attempt => 1',            'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_finished', 'workload => OWN, attempt => 1',           'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_checkpoint', 'workload => OWN, attempt => 1',         'Y Y ? ? Y N N N N Y ? D D D D D Y'),
 ('report_finished', 'workload => MATES, attempt => 1',         'Y Y ? ? N N N N N N ? D D D D D N'),
+('requeue', 'workload => OWN',                                 'Y Y Y Y ? N N N N ? Y D D D D D ?'),
+('requeue', 'workload => MATES',                               'Y Y Y Y N N N N N N Y D D D D D N'),
+('sync_node', 'node => ''zacme/zacme-zhidden-na''',            'Y Y Y ? D N N N N D ? D D D D D D'),
+('sync_node', 'node => ''zacme/zacme-s1''',                    'Y Y Y D D D N N D D D D D D D D D'),
 ('schedule', 'pool => ''zacme/zacme-zhidden-pa''',             'Y Y Y Y D N N N N D Y D D D D D D'),
 ('schedule', 'pool => ''zacme/zacme-zhidden-pa'', dry_run => true', 'Y Y Y Y Y N N N N Y Y D D D D D Y'),
 ('explain', 'workload => WAITS',                               'Y Y Y Y Y N N N N Y Y D D D D D Y'),
@@ -132,7 +146,7 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('adopt_database', '',                                         'S S D D D D D D D D D D D D D D D'),
 ('now', '',                                                    'Y Y Y Y Y Y Y Y Y Y Y ? ? ? ? ? Y'),
 ('version', '',                                                'Y Y Y Y Y Y Y Y Y Y Y ? ? ? ? ? Y');
-UPDATE t.right SET arguments = replace(replace(replace(replace(replace(arguments, 'OPERATION', :'operation'), 'DRAFT', :'draft'),
+UPDATE t.right SET arguments = replace(replace(replace(replace(replace(replace(arguments, 'OPERATION', :'operation'), 'HIDDEN', :'hidden'), 'DRAFT', :'draft'),
 	'OWN', :'own'), 'MATES', :'mates'), 'WAITS', :'waits');
 -- Whether an account of another tenant, or of no tenant, that a gateway names is refused as one or the other is the same to it.
 UPDATE t.right SET allowed = regexp_replace(allowed, '^((. ){11})D D', '\1R R');
@@ -243,6 +257,36 @@ SELECT is(t.rows_as('rm_member', NULL, 'operation_history') || t.rows_as('rm_oth
 SELECT ok(t.rows_as('rm_padm', NULL, 'operation_history')::int BETWEEN 1 AND t.rows_as('rm_org', NULL, 'operation_history')::int - 1,
 		  'a pool admin sees a part of the tenant''s history');
 SELECT ok(t.rows_as('rm_org', NULL, 'operation_history')::int < t.rows_as('postgres', NULL, 'operation_history')::int, 'the tenant''s is a part of all');
+
+-- Moves of nodes and of pods: those of the pools that one administers.
+SELECT rpq.move_nodes(nodes => '{zacme/zacme-s2}', to_pool => 'zacme/zacme-zhidden-pa') AS x,
+	   rpq.move_nodes(nodes => '{zacme/zacme-s2}', to_pool => 'zacme/c1-gpu') AS y,
+	   rpq.move_nodes(nodes => '{zacme/zacme-s2}', to_pool => 'zacme/zacme-zhidden-pb') AS z, rpq.drain_node(node => 'beta/f2') AS d \gset
+SELECT rpq.uncordon_node(node => 'zacme/zacme-zhidden-nb') AS x \gset
+SELECT rpq.drain_node(node => 'zacme/zacme-zhidden-na') AS x \gset
+SELECT is((SELECT string_agg(t.rows_as(c.role, c.account, v.name), ' ' ORDER BY c.n) FROM t.caller c WHERE c.n <= 11), v.rows, v.name || ': who sees how many')
+FROM (VALUES
+	('migrations',      '5 5 4 3 0 0 0 1 0 0 3')) v (name, rows);
+SELECT is((SELECT string_agg(CASE t.rows_as(c.role, c.account, 'pod_migrations') WHEN '0' THEN '0' WHEN t.rows_as('postgres', NULL, 'pod_migrations') THEN 'Y' ELSE '?' END,
+		   ' ' ORDER BY c.n) FROM t.caller c WHERE c.n <= 17), 'Y Y Y Y 0 0 0 0 0 0 Y 0 0 0 0 0 0', 'pod_migrations: who sees them');
+SELECT is(t.rows_as(c.role, c.account, v, mark), '0', format('%s: %s shows nothing of %s', c.who, v, mark))
+FROM unnest('{migrations,pod_migrations,operations,nodes,node_pods,workloads,workload_events}'::text[]) v,
+	(VALUES (7, 'zacme'), (8, 'zacme'), (6, 'zhidden'), (5, 'zsecret'), (9, 'zsecret'), (10, 'zsecret'), (17, 'zsecret'), (5, 'hidden-pb')) m (n, mark)
+	JOIN t.caller c USING (n) ORDER BY v, c.n;
+
+-- An executor syncs the nodes of its tenant and reports on its tenant's work; it is nobody's administrator.
+SELECT is(left(t.as_caller('rm_executor', NULL, format('SELECT * FROM rpq.%s', call)), 5), state, 'executor: ' || call)
+FROM (VALUES ('sync_node(node => ''zacme-zhidden-na'')', '00000'), ('sync_node(node => ''zacme-s1'', capacity => ''gpu=8'')', '00000'),
+	('sync_node(node => ''beta/f1'')', '42704'), ('sync_node(node => ''nobody'')', '42704'),
+	(format('report_finished(workload => %s, attempt => 99)', :own), '00000'), (format('report_started(workload => %s, attempt => 99)', :mates), '00000'),
+	(format('requeue(workload => %s)', :own), '00000'), (format('requeue(workload => %s)', :foreign), '42704'), ('requeue(workload => 999999)', '42704'),
+	(format('report_finished(workload => %s, attempt => 1)', :foreign), '42704'),
+	('resize_pool(pool => ''zacme-zhidden-pa'', quota => ''gpu=0'')', '42704'), ('drain_node(node => ''zacme-s1'')', '42501'),
+	('cordon_node(node => ''zacme-s1'')', '42501'), ('set_node_health(node => ''zacme-s1'', health => ''degraded'')', '42501'),
+	('remove_nodes(names => ''{zacme-s1}'')', '42501'), ('run_operations()', '42501')) v (call, state);
+SELECT is(t.as_caller('rm_executor', NULL, format('SELECT * FROM rpq.%s', replace(call, 'X', seen))),
+		  replace(t.as_caller('rm_executor', NULL, format('SELECT * FROM rpq.%s', replace(call, 'X', bogus))), bogus, seen), format('executor, %s: no difference', call))
+FROM (VALUES ('sync_node(node => ''X'')', 'beta/f1', 'beta/f9'), ('requeue(workload => X)', :'foreign', '999999'), ('report_started(workload => X, attempt => 1)', :'foreign', '999999')) v (call, seen, bogus);
 -- A function in a WHERE clause that leaks its argument sees no row that the filter hides.
 CREATE FUNCTION public.leak(anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$
 BEGIN
