@@ -236,8 +236,8 @@ COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
 'reserves room for open moves that have none, of those not begun batch at most, on the planned target or, when that '
 'no longer takes the pod, on another; returns how many found none';
 
--- A pod that succeeded or failed by itself is the cycle's to end; one replica of a gang that has succeeded, while the
--- others go on, moves with its report.
+-- A pod that ended by itself, or was lost before it was told to stop, is the cycle's; but one replica of a gang that has
+-- succeeded, while the others go on, moves with its report.
 CREATE OR REPLACE FUNCTION rpq_store.movable_now(operation_id bigint, batch int, at timestamptz)
 RETURNS TABLE (pod_migration_id bigint, status text, attended boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -249,7 +249,8 @@ AS $$
 	LEFT JOIN rpq_store.node_seen AS s
 		ON s.node_id = m.from_node_id AND s.at > $3 - current_setting('rpq.node_timeout')::interval
 	WHERE m.operation_id = $1 AND m.status IN ('reserved', 'evicting')
-	  AND (r.outcome IS NULL OR r.outcome = 'stopped' OR r.outcome = 'succeeded' AND w.replicas > 1)
+	  AND (r.pod_id IS NULL OR r.state IN ('started', 'running') OR (r.outcome = 'succeeded' AND w.replicas > 1)
+		OR (m.status = 'evicting' AND coalesce(r.outcome, 'stopped') = 'stopped'))
 	ORDER BY m.pod_migration_id LIMIT $2
 $$;
 COMMENT ON FUNCTION rpq_store.movable_now(bigint, int, timestamptz) IS

@@ -210,4 +210,63 @@ SELECT rpq.drain_node(node => 'n4') AS op \gset
 SELECT rpq.run_operations() AS x \gset
 SELECT is(t.op(:op) || ' ' || t.node_state('n4'), 'succeeded evacuate used 0 reserved 0 cordoned', 'an empty node');
 SELECT t.whole();
+-- The same with an executor of its own, cycles in between: stop, gone, moved, started at the target.
+SELECT rpq.add_nodes(instance_type => 'g8', names => '{m1,m2}') AS x \gset
+SELECT rpq.create_pool(name => 'e', type => 'dedicated', nodes => '{m1,m2}') AS x \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT rpq.authorize(pool => 'e', accounts => '{u4}') AS x \gset
+CREATE FUNCTION t.sync(node_name text, runs bigint[] DEFAULT '{}', ends jsonb DEFAULT '[]') RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(string_agg(format('%s %s.%s', s.action, w.name, s.attempt), ', ' ORDER BY s.action, s.pod), 'nothing')
+	FROM rpq.sync_node(node => node_name, running => runs, finished => ends) AS s
+	LEFT JOIN rpq.workload_history AS w ON w.workload_id = s.workload $$;
+SELECT t.submit('e', '4', 'u4', 'w6') AS w6 \gset
+SELECT t.pass() AS x \gset
+SELECT t.submit('e', '1', 'u4', 'w7', 2) AS w7 \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.sync('m1') || ', ' || t.sync('m2'), 'start w6.1, start w7.1, start w7.1, nothing', 'all start on m1');
+SELECT t.pod(:w6) AS p6, t.pod(:w7, 0) AS p70, t.pod(:w7, 1) AS p71 \gset
+SELECT is(t.sync('m1', ARRAY[:p6, :p70, :p71]), 'nothing', 'and run');
+SELECT t.pass() AS x \gset
+SELECT is((SELECT string_agg(w.status, ' ') FROM rpq.workloads w WHERE w.workload_id IN (:w6, :w7)), 'running running', 'as reported');
+SELECT rpq.drain_node(node => 'm1') AS op \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.sync('m1', ARRAY[:p6, :p70, :p71]), 'stop w6.1, stop w7.1, stop w7.1', 'the executor is told to stop them');
+SELECT is(t.sync('m2'), 'nothing', 'none starts elsewhere before');
+SELECT t.pass() AS x \gset
+SELECT t.whole();
+SELECT is(t.sync('m1', ARRAY[:p6], format('[{"pod": %s, "outcome": "stopped"}]', :p70)::jsonb), 'stop w6.1', 'two have stopped');
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:w7), 'running', 'a cycle leaves them to the move');
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.moves(:op), 'w6.0 m1>m2 evicting, w7.0 m1>m2 done, w7.1 m1>m2 done', 'they move');
+SELECT t.whole();
+SELECT is(t.sync('m2'), 'start w7.3, start w7.3', 'and start at the target, as the present attempt');
+SELECT is((SELECT w.status FROM rpq.workloads w WHERE w.workload_id = :w7), 'starting', 'starting');
+SELECT is(t.sync('m2', ARRAY[t.pod(:w7, 0), t.pod(:w7, 1)]), 'nothing', 'they run there');
+SELECT t.pass() AS x \gset
+SELECT is((SELECT w.status FROM rpq.workloads w WHERE w.workload_id = :w7), 'running', 'running');
+-- What has succeeded by itself, though it was told to stop, has succeeded.
+SELECT t.sync('m1', '{}', format('[{"pod": %s, "outcome": "succeeded"}]', :p6)::jsonb) AS x \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:w6), 'succeeded', 'the report wins');
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.op(:op) || ' ' || t.moves(:op), 'succeeded evacuate w6.0 m1>m2 skipped pod_changed, w7.0 m1>m2 done, w7.1 m1>m2 done', 'its move is skipped');
+SELECT is((SELECT string_agg(format('%s %s', e.event, e.attempt), ', ' ORDER BY e.workload_event_id)
+		   FROM rpq.workload_events e WHERE e.workload_id = :w7),
+		  'submitted 0, admitted 1, started 1, moved 1, moved 2, started 3', 'the events of w7');
+SELECT t.whole();
+-- A pod that is lost before it is told to stop is lost, not moved.
+SELECT rpq.uncordon_node('m1');
+SELECT rpq.drain_node(node => 'm2') AS op \gset
+SELECT t.sync('m2', ARRAY[t.pod(:w7, 0)]) AS x \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.op(:op) || coalesce(t.moves(:op), ' none'), 'succeeded evacuate none', 'nothing is left to move');
+SELECT t.pass() AS x \gset
+SELECT is((SELECT string_agg(format('%s %s', e.event, e.attempt), ', ' ORDER BY e.workload_event_id)
+		   FROM rpq.workload_events e WHERE e.workload_id = :w7 AND e.attempt > 3 OR e.workload_id = :w7 AND e.event = 'lost'),
+		  'lost 3, admitted 4', 'w7 was lost, and is placed again');
+SELECT is(t.nodes(:w7), 'm1,m1', 'not on the drained node');
+SELECT t.whole();
+
 SELECT * FROM finish();
