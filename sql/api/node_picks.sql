@@ -28,7 +28,8 @@ COMMENT ON FUNCTION rpq_store.describe_busy(bigint[], boolean) IS
 'nodes and what stands on them, for an errdetail, at most 20: named says workloads, else their number alone, '
 'which is for those who may not see them';
 
-CREATE OR REPLACE FUNCTION rpq_store.node_candidates(pool_id bigint, type_id bigint, receiving boolean)
+CREATE OR REPLACE FUNCTION rpq_store.node_candidates(pool_id bigint, type_id bigint, receiving boolean,
+	idle_only boolean DEFAULT false)
 RETURNS TABLE (node_id bigint, name text, amount numeric, whole boolean, idle boolean, takes_work boolean,
 	used numeric, pods int)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -49,10 +50,11 @@ BEGIN
 	LEFT JOIN (SELECT DISTINCT o.node_id FROM rpq_store.hold AS o) AS h ON h.node_id = n.node_id
 	WHERE n.pool_id = node_candidates.pool_id AND n.type_id = node_candidates.type_id
 	  AND NOT n.draining AND NOT n.removing
-	  AND (NOT node_candidates.receiving OR (n.schedulable AND n.health = 'healthy'));
+	  AND (NOT node_candidates.receiving OR (n.schedulable AND n.health = 'healthy'))
+	  AND (NOT node_candidates.idle_only OR (l.pods = 0 AND h.node_id IS NULL));
 END
 $$;
-COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean) IS
+COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean, boolean) IS
 'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether '
 'nothing stands on it, what is used. receiving: for a pool that takes only nodes that take work';
 
@@ -78,8 +80,9 @@ BEGIN
 			CONTINUE WHEN choose_nodes.wanted = 0 AND largest_first;
 			FOR node IN
 				SELECT c.node_id, c.idle, CASE WHEN choose_nodes.by_count THEN 1 ELSE c.amount END AS amount
-				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving) AS c
-				WHERE (c.whole OR NOT choose_nodes.whole) AND (c.idle OR with_busy)
+				FROM rpq_store.node_candidates(choose_nodes.pool_id, choose_nodes.type_id, choose_nodes.receiving,
+					NOT with_busy) AS c
+				WHERE (c.whole OR NOT choose_nodes.whole)
 				  AND c.node_id <> ALL (choose_nodes.excluded)
 				ORDER BY c.idle DESC, CASE WHEN largest_first THEN -c.amount END, c.idle AND c.takes_work, c.used,
 					c.pods, CASE WHEN c.idle THEN c.name END COLLATE "C", c.name COLLATE "C" DESC
