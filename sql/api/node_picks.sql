@@ -110,7 +110,8 @@ COMMENT ON FUNCTION rpq_store.choose_nodes(bigint, bigint, numeric, boolean, boo
 'something; idle_amount: what idle ones came to; excluded: nodes that stay; whole: whole machines alone';
 
 -- A node whose pods have no place elsewhere stays, and the next one takes its turn; the room that all picked nodes ask
--- for at once is counted down by the planner.
+-- for at once is counted down by the planner.  Each try is a plan under the turn, so there are few: none after two in
+-- which no picked node could be emptied.
 CREATE OR REPLACE FUNCTION rpq_store.pick_amount(pool_id bigint, type_id bigint, wanted numeric, by_count boolean,
 	receiving boolean, whole boolean, evacuate boolean, OUT picked bigint[], OUT busy bigint[], OUT idle_amount numeric,
 	OUT unplaced bigint[])
@@ -121,8 +122,9 @@ DECLARE
 	choice record;
 	excluded bigint[] := ARRAY[]::bigint[];
 	stuck bigint[];
+	futile int := 0;
 BEGIN
-	FOR i IN 1 .. 20 LOOP
+	FOR i IN 1 .. 5 LOOP
 		choice := rpq_store.choose_nodes(pick_amount.pool_id, pick_amount.type_id, pick_amount.wanted,
 			pick_amount.by_count, pick_amount.receiving, pick_amount.whole, pick_amount.evacuate, excluded);
 		pick_amount.idle_amount := coalesce(pick_amount.idle_amount, choice.idle_amount);
@@ -136,6 +138,8 @@ BEGIN
 		EXIT WHEN stuck IS NULL;
 		pick_amount.unplaced := coalesce(pick_amount.unplaced, choice.picked);
 		pick_amount.picked := NULL;
+		futile := CASE WHEN stuck @> choice.busy THEN futile + 1 ELSE 0 END;
+		EXIT WHEN futile = 2;
 		excluded := excluded || stuck;
 	END LOOP;
 END
