@@ -330,11 +330,22 @@ AS $$
 		WHERE p.state = 'lost' OR (p.state = 'gone' AND NOT p.moving)
 		   OR (p.state = 'finished' AND p.outcome IN ('failed', 'stopped'))
 		ORDER BY p.workload_id, p.at, p.outcome = 'failed' DESC NULLS LAST, p.pod_id),
+	-- what stop_placed passed over since its client kept the row locked
+	wished AS (
+		SELECT DISTINCT ON (w.workload_id) w.workload_id, w.attempt, 'stopped' AS ends, e.cause, e.detail
+		FROM rpq_store.workload AS w
+		JOIN rpq_store.entry AS e ON e.workload_id = w.workload_id AND e.attempt = w.attempt
+		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running') AND e.kind = 'report'
+		  AND e.status = 'stopped' AND w.workload_id NOT IN (SELECT b.workload_id FROM broken AS b)
+		ORDER BY w.workload_id, e.entry_id),
 	verdict AS (
 		SELECT b.* FROM broken AS b
 		UNION ALL
+		SELECT s.* FROM wished AS s
+		UNION ALL
 		SELECT p.workload_id, p.attempt, 'succeeded', 'succeeded', CASE WHEN count(*) = 1 THEN min(p.detail) END
 		FROM pod AS p
+		WHERE p.workload_id NOT IN (SELECT s.workload_id FROM wished AS s)
 		GROUP BY p.workload_id, p.attempt
 		HAVING bool_and(p.state = 'finished' AND p.outcome = 'succeeded') IS TRUE AND count(p.state) = count(*)),
 	listed AS (
@@ -387,6 +398,8 @@ AS $$
 	HAVING bool_or(coalesce(r.state IN ('lost', 'gone') OR r.outcome IN ('failed', 'stopped') OR r.node_fault, false))
 		OR bool_and(coalesce(r.outcome = 'succeeded', false))
 		OR (w.status = 'starting' AND bool_and(coalesce(r.state IN ('running', 'finished'), false)))
+		OR EXISTS (SELECT FROM rpq_store.entry AS e WHERE e.workload_id = w.workload_id AND e.kind = 'report'
+				   AND e.status = 'stopped' AND e.attempt = max(w.attempt))
 $$;
 COMMENT ON FUNCTION rpq_store.unsettled_reports(bigint[]) IS
 'those of these workloads that reports would have to change and have not: their row is locked by a client, or a pod '

@@ -248,7 +248,6 @@ DECLARE
 	named bigint := rpq_store.authorize('deauthorize', deauthorize.pool);
 	ids bigint[];
 	one bigint;
-	left_over text;
 BEGIN
 	subject := rpq_store.member_pool(named);
 	ids := rpq_store.find_accounts(subject.tenant_id, deauthorize.accounts);
@@ -269,22 +268,12 @@ BEGIN
 				format('account was removed from pool %s', subject.name));
 		END IF;
 	END LOOP;
-	-- whoever holds the turn waits for no client, so one that keeps its row locked must at least be told of
-	SELECT string_agg(w.workload_id::text, ', ' ORDER BY w.workload_id) INTO left_over
-	FROM rpq_store.workload AS w
-	WHERE deauthorize.stop AND w.scope_id = named AND w.account_id = ANY (ids) AND w.ended_at IS NULL
-		AND w.status IN ('starting', 'running');
-	IF left_over IS NOT NULL THEN
-		RAISE WARNING USING MESSAGE = 'workloads that another session keeps locked were not stopped',
-			DETAIL = format('Workloads: %s.', left_over),
-			HINT = 'rpq.stop() waits for that session.';
-	END IF;
 	RETURN cardinality(ids);
 END
 $$;
 COMMENT ON FUNCTION rpq.deauthorize(text, text[], boolean) IS
 'removes members, all or none. What they have queued in the pool becomes draft; what runs goes on to its end, or '
-'with stop is stopped (a warning names those that another session keeps locked). In an open shared pool the '
+'with stop is stopped (what another session keeps locked, as soon as it lets go). In an open shared pool the '
 'accounts are back to its defaults. Returns the number of accounts named. Errors: 42704 unknown pool, accounts, '
 'or accounts that are no members (all are listed), RQ004 the pool is being created or deleted, 22023 bad '
 'argument, RQ009 fenced. Administrators of the pool';

@@ -128,9 +128,18 @@ AS $$
 		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',
 			status, coalesce($5, (rpq_store.caller()).actor), cause, detail,
 			rpq.resources_mul(resources, -replicas::numeric)
-		  FROM stopped RETURNING entry_id)
+		  FROM stopped RETURNING entry_id),
+	wished AS (
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, attempt, kind, status, actor, cause, detail)
+		SELECT coalesce(w.pool_id, w.scope_id), greatest(rpq.now(), w.started_at), w.workload_id, w.attempt, 'report',
+			'stopped', coalesce($5, (rpq_store.caller()).actor), $3, $4
+		  FROM rpq_store.workload w
+		 WHERE w.scope_id = $1 AND w.status IN ('starting', 'running') AND w.ended_at IS NULL
+		   AND ($2 IS NULL OR w.account_id = $2)
+		   AND w.workload_id NOT IN (SELECT f.workload_id FROM found f) RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;
 COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text, text) IS
-'stops what is placed in the pool, of one account or (NULL) of all; a row that its client keeps locked is passed over. '
-'actor: whom the entries name, NULL: the caller';
+'stops what is placed in the pool, of one account or (NULL) of all, and returns how many; for a row that its client '
+'keeps locked an entry of kind report and status stopped has the next cycle that gets the row do it. actor: whom the '
+'entries name, NULL: the caller';

@@ -47,6 +47,7 @@ static RpqStatement stop_placed = {
 	5, {INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
+/* Under no attempt: the last one, if there was any, has had its end. */
 static RpqStatement stop_waiting = {
 	"WITH w AS ("
 	"  UPDATE rpq_store.workload SET status = 'stopped', ended_at = greatest($2, submitted_at, created_at), cause = $3,"
@@ -54,7 +55,7 @@ static RpqStatement stop_waiting = {
 	"   WHERE workload_id = $1 AND status = $6 RETURNING *)"
 	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor,"
 	"                             cause, detail)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, attempt, CASE WHEN $6 = 'queued' THEN -1 ELSE 0 END,"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, 0, CASE WHEN $6 = 'queued' THEN -1 ELSE 0 END,"
 	"        'withdraw', status, $5, cause, detail FROM w",
 	6, {INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}
 };

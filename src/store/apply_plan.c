@@ -75,7 +75,7 @@ static RpqStatement fail_set_aside = {
 	"   WHERE workload_id = ANY ($1) AND status = 'queued' RETURNING *)"
 	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, attempt, waiting, kind, status, actor,"
 	"                             cause)"
-	" SELECT scope_id, $2, workload_id, shape, account_id, attempt, -1, 'withdraw', 'failed', 'system', 'unprocessable'"
+	" SELECT scope_id, $2, workload_id, shape, account_id, 0, -1, 'withdraw', 'failed', 'system', 'unprocessable'"
 	"   FROM failed",
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
