@@ -25,6 +25,8 @@ $node->safe_psql('app', q{
 		rpq.create_account('u1');
 	SELECT rpq.add_nodes('g8', count => 6, prefix => 'n')});
 
+my $busy = '(SELECT DISTINCT p.node FROM rpq.pods AS p)';
+
 # Each is asked for with the worker stopped; before: what has to be done first.
 my @operations = (
 	{ call => "rpq.create_pool('x', 'dedicated', quota => 'gpu=8')", tables => [qw(operation node history operation_pool)] },
@@ -34,10 +36,15 @@ my @operations = (
 	{   before => q{SELECT rpq.authorize('y', ARRAY['u1']);
 			SELECT rpq.submit('y', workload_type => 'training', resources => 'gpu=2', account => 'u1') FROM generate_series(1, 3)},
 		ready => "SELECT count(*) = 3 FROM rpq.workloads WHERE pool = 'y' AND status = 'starting'",
-		call => "rpq.drain_node((SELECT DISTINCT n.name FROM rpq.pods p JOIN rpq.nodes n ON n.name = p.node))",
+		call => "rpq.drain_node($busy)",
 		tables => [qw(operation pod_migration node hold pod entry node_load history operation_pool)],
 		after => "SELECT rpq.uncordon_node(name) FROM rpq.nodes WHERE pool = 'y' AND NOT schedulable" },
-	{ call => "rpq.move_nodes(count => 1, from_pool => 'y', to_pool => 'c1-gpu')", tables => [qw(operation node migration history)] },
+	{ call => "rpq.move_nodes(ARRAY[$busy], to_pool => 'c1-gpu', evacuate => true)",
+		tables => [qw(operation pod_migration node hold pod entry migration history)] },
+	{   before => "SET rpq.synchronous_operations = on; SELECT rpq.resize_pool('y', quota => 'gpu=16')",
+		ready => "SELECT total::text = 'gpu=16' FROM rpq.pools WHERE name = 'y'",
+		call => "rpq.resize_pool('y', remove_nodes => ARRAY[$busy], evacuate => true)",
+		tables => [qw(operation pod_migration node hold pod entry node_load pool_capacity history)] },
 	{ call => "rpq.delete_pool('y', force => true)",
 		tables => [qw(operation workload entry pod node member pool history operation_pool)] });
 
@@ -117,7 +124,7 @@ sub run_operation
 
 for my $round (1 .. long_or_short(9, 1))
 {
-	my $which = int rand 7;
+	my $which = int rand @operations;
 
 	for my $n (0 .. $#operations)
 	{
