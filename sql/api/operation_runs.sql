@@ -66,8 +66,8 @@ CREATE OR REPLACE FUNCTION rpq_store.undo_operation(subject rpq_store.operation)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	-- also before the first step: the call that asks for a drain has cordoned the node.  Kinds that are never staged have
-	-- no such function
+	-- also before the first step: the call that asks for a drain has cordoned the node.  Kinds that are never staged
+	-- have no such function
 	IF to_regprocedure(format('rpq_store.%I(rpq_store.operation)', 'undo_' || subject.kind)) IS NOT NULL THEN
 		EXECUTE format('SELECT rpq_store.%I($1)', 'undo_' || subject.kind) USING subject;
 	END IF;
