@@ -410,7 +410,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.pod_report WHERE pod_id IN (
 		SELECT r.pod_id FROM rpq_store.pod_report AS r
-		WHERE r.workload_id = ANY ($1) AND r.state IN ('finished', 'lost', 'gone')
+		WHERE r.workload_id = ANY ($1)
+		  AND (r.state IN ('finished', 'lost', 'gone')
+			OR NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = r.node_id))
 		  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.pod_id = r.pod_id)
 		FOR UPDATE SKIP LOCKED)
 $$;

@@ -19,7 +19,8 @@ SELECT e.entry_id AS workload_event_id, e.workload_id, w.name, e.at,
 									 WHEN e.cause IN ('node_lost', 'pod_lost') THEN 'lost'
 									 ELSE 'requeued' END
 	   END AS event,
-	   e.status, e.attempt, e.actor, e.cause, e.detail
+	   -- what ends while it waits ends no attempt: the one before has its own end
+	   e.status, CASE WHEN e.kind = 'withdraw' THEN 0 ELSE e.attempt END AS attempt, e.actor, e.cause, e.detail
   FROM rpq_store.workload w
   JOIN rpq_store.entry e ON e.workload_id = w.workload_id
  WHERE e.kind IN ('enqueue', 'admit', 'start', 'move', 'draft', 'late_report', 'withdraw', 'release')
@@ -42,7 +43,7 @@ COMMENT ON COLUMN rpq.workload_events.event IS
 	'late_report';
 COMMENT ON COLUMN rpq.workload_events.status IS 'status of the workload after it';
 COMMENT ON COLUMN rpq.workload_events.attempt IS
-	'attempt that it belongs to; of a late report, the attempt that it named';
+	'attempt that it belongs to, 0 when it belongs to none; of a late report, the attempt that it named';
 COMMENT ON COLUMN rpq.workload_events.actor IS 'account or role that caused it; system: a cycle';
 COMMENT ON COLUMN rpq.workload_events.cause IS 'cause, one word';
 COMMENT ON COLUMN rpq.workload_events.detail IS 'cause, in a sentence';

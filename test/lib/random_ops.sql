@@ -59,6 +59,22 @@ BEGIN
 		ELSE format('SELECT rpq.delete_workload(workload => %s)', w) END;
 END $$;
 
+-- An executor's report: most of what it was told to start runs, some has ended, some is forgotten.
+CREATE FUNCTION rt.node_call() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	n text := rt.pick('{n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12}');
+BEGIN
+	RETURN (
+		SELECT format('SELECT count(*) FROM rpq.sync_node(node => %L, running => %L, finished => %L, capacity => %L)', n,
+			coalesce(array_agg(r.pod_id) FILTER (WHERE r.dice < 0.8), '{}'),
+			coalesce(jsonb_agg(jsonb_build_object('pod', r.pod_id, 'outcome', r.outcome, 'node_fault', r.dice > 0.98))
+					 FILTER (WHERE r.dice BETWEEN 0.8 AND 0.99), '[]'),
+			CASE WHEN random() < 0.1 THEN rt.pick('{gpu=8,gpu=8,gpu=6,"gpu=8,cpu=200"}') END)
+		FROM (SELECT x.pod_id, random() AS dice, rt.pick('{succeeded,succeeded,failed,stopped}') AS outcome
+			  FROM rpq_store.pod_report x JOIN rpq_store.node o ON o.node_id = x.node_id
+			  WHERE o.name = n AND x.state IN ('started', 'running')) r);
+END $$;
+
 CREATE FUNCTION rt.turn_call() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	p text := rt.pick('{p1,p2,c1-gpu}');
@@ -115,7 +131,8 @@ BEGIN
 		FOR i IN 1 .. floor(random() * 4)::int LOOP
 			calls := calls || rt.submission();
 		END LOOP;
-		IF random() < 0.7 THEN calls := calls || rt.row_call(); END IF;
+		-- one of the two: both lock rows of clients, in no order
+		IF random() < 0.3 THEN calls := calls || rt.node_call(); ELSIF random() < 0.7 THEN calls := calls || rt.row_call(); END IF;
 		IF random() < 0.4 THEN calls := calls || rt.turn_call(); END IF;
 		FOREACH command IN ARRAY calls LOOP
 			answer := rt.run(command, random() < 0.1);
@@ -125,8 +142,7 @@ BEGIN
 				broken := true;
 				EXIT;
 			ELSIF answer.state !~ '^(00000|XT000|RQ00[1-8]|42704)$'
-				AND NOT (answer.state = '22023' AND command ~ 'request_id => ''')
-				AND NOT (answer.state = '0A000' AND command ~ 'unhealthy') THEN
+				AND NOT (answer.state = '22023' AND command ~ 'request_id => ''') THEN
 				faults := faults || command || answer.state || answer.message;
 			END IF;
 		END LOOP;

@@ -225,4 +225,42 @@ SELECT t.pass() AS x \gset
 SELECT is(t.nodes(:f), :'other', 'all of it is there again');
 SELECT is((SELECT format('%s %s', t.gpu(total), t.gpu(available)) FROM rpq.pools), '16 2', 'never more than nominal');
 SELECT t.whole();
+
+-- ---- a drain: the executor is told to stop the pod, and the pod comes to be elsewhere; undone, it goes on or comes back
+SELECT rpq.stop(:e) AS x, rpq.stop(:f) AS y \gset
+SELECT t.sync('n1') AS x, t.sync('n2') AS y \gset
+SELECT t.pass() AS x \gset
+SELECT rpq.submit('c1-gpu', workload_type => 'training', resources => 'gpu=2', account => 'u1') AS h \gset
+SELECT t.pass() AS x \gset
+SET rpq.synchronous_operations = off;
+SELECT t.nodes(:h) AS nh, t.pod(:h) AS ph, (SELECT name FROM rpq.nodes WHERE name <> t.nodes(:h)) AS other \gset
+SELECT t.sync(:'nh') AS x, t.sync(:'nh', ARRAY[:ph]) AS y \gset
+SELECT rpq.drain_node(:'nh') AS op \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT is((SELECT status FROM rpq.pod_migrations WHERE operation_id = :op), 'evicting', 'the pod is to leave');
+SELECT is(t.sync(:'nh', ARRAY[:ph]), format('stop %s', :ph), 'its executor is told so');
+SELECT is((SELECT status FROM rpq.operations WHERE operation_id = :op), 'running', 'the drain waits for it');
+SELECT is(t.sync(:'nh', ends => t.ended(:ph, 'stopped')), 'nothing', 'it has stopped');
+SELECT t.pass() AS x \gset
+SELECT is(t.status(:h), 'running', 'that is no end');
+SELECT rpq.run_operations() AS x \gset
+SELECT is((SELECT status FROM rpq.operations WHERE operation_id = :op), 'succeeded', 'drained');
+SELECT is(t.nodes(:h), :'other', 'the pod is elsewhere');
+SELECT is(t.sync(:'other'), format('start %s [0,1]', t.pod(:h)), 'and to be started there');
+SELECT is((SELECT attempt FROM rpq.workloads WHERE workload_id = :h), 2, 'as the next attempt');
+SELECT t.pod(:h) AS ph \gset
+SELECT t.sync(:'other', ARRAY[:ph]) AS x, rpq.uncordon_node(:'nh') AS y \gset
+SELECT t.pass() AS x \gset
+SELECT is(t.raw(:h), 'running', 'there it runs');
+SELECT t.whole();
+SELECT rpq.drain_node(:'other') AS op \gset
+SELECT rpq.run_operations() AS x \gset
+SELECT is(t.sync(:'other', ARRAY[:ph]), format('stop %s', :ph), 'told to leave again');
+SELECT is(rpq.cancel_operation(:op), true, 'the drain is cancelled');
+SELECT is(t.sync(:'other', ARRAY[:ph]), 'nothing', 'nobody tells it to stop any more');
+SELECT is(t.sync(:'other', ends => t.ended(:ph, 'stopped')), 'nothing', 'but it stops after all');
+SELECT t.pass() AS x \gset
+SELECT is((SELECT string_agg(event || coalesce('/' || cause, ''), ' ' ORDER BY workload_event_id) FROM (SELECT * FROM rpq.workload_events
+		   WHERE workload_id = :h ORDER BY workload_event_id DESC LIMIT 2) x), 'requeued/evicted admitted', 'then it is queued and placed again');
+SELECT t.whole();
 SELECT * FROM finish();
