@@ -106,9 +106,11 @@ BEGIN
 				 AND (note_sign.capacity IS NULL OR s.reported OPERATOR(rpq.=) note_sign.capacity)) THEN
 		RETURN false;
 	END IF;
-	INSERT INTO rpq_store.node_seen AS s (node_id, at, reported)
-	VALUES (note_sign.node_id, heard, note_sign.capacity)
-	ON CONFLICT (node_id) DO UPDATE SET at = EXCLUDED.at, reported = coalesce(EXCLUDED.reported, s.reported);
+	INSERT INTO rpq_store.node_seen AS s (node_id, at, reported, news)
+	VALUES (note_sign.node_id, heard, note_sign.capacity, note_sign.capacity IS NOT NULL)
+	ON CONFLICT (node_id) DO UPDATE
+	SET at = EXCLUDED.at, reported = coalesce(EXCLUDED.reported, s.reported),
+		news = s.news OR coalesce(EXCLUDED.reported OPERATOR(rpq.<>) s.reported, EXCLUDED.reported IS NOT NULL);
 	RETURN true;
 END
 $$;

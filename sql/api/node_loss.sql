@@ -144,8 +144,12 @@ BEGIN
 			s.reported OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) n.capacity))
 	FROM rpq_store.node_seen AS s
 	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools)
-	  AND s.reported IS NOT NULL AND coalesce(n.reported OPERATOR(rpq.<>) s.reported, true);
+	  AND s.news AND coalesce(n.reported OPERATOR(rpq.<>) s.reported, true);
 	GET DIAGNOSTICS more = ROW_COUNT;
+	UPDATE rpq_store.node_seen SET news = false WHERE node_id IN (
+		SELECT s.node_id FROM rpq_store.node_seen AS s JOIN rpq_store.node AS n ON n.node_id = s.node_id
+		WHERE s.news AND n.pool_id = ANY (hear_nodes.pools) AND n.reported OPERATOR(rpq.=) s.reported
+		FOR UPDATE OF s SKIP LOCKED);
 	RETURN changed + more;
 END
 $$;
@@ -182,6 +186,7 @@ BEGIN
 	IF changed + more > 0 THEN
 		UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1 WHERE t.scope_id = ANY (sweep_pools.pools);
 	END IF;
+	-- written while their node was removed
 	DELETE FROM rpq_store.node_seen WHERE node_id IN (
 		SELECT s.node_id FROM rpq_store.node_seen AS s
 		WHERE NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = s.node_id) FOR UPDATE SKIP LOCKED);

@@ -179,7 +179,8 @@ CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 CREATE TABLE rpq_store.node_seen (
 	node_id bigint PRIMARY KEY,
 	at timestamptz NOT NULL,
-	reported rpq.resources
+	reported rpq.resources,
+	news boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 
 -- What executors said of pods.  A row comes with the first "start" that is handed out for a pod, and outlives the pod
@@ -349,6 +350,8 @@ COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by exec
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
 COMMENT ON COLUMN rpq_store.node_seen.reported IS 'capacity that was reported';
+COMMENT ON COLUMN rpq_store.node_seen.news IS
+	'the capacity is another than before, and no cycle has taken it over yet';
 COMMENT ON TABLE rpq_store.pod_report IS 'what executors reported of pods';
 COMMENT ON COLUMN rpq_store.pod_report.pod_id IS 'pod';
 COMMENT ON COLUMN rpq_store.pod_report.node_id IS 'node that it was handed out on';

@@ -770,7 +770,8 @@ CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 CREATE TABLE rpq_store.node_seen (
 	node_id bigint PRIMARY KEY,
 	at timestamptz NOT NULL,
-	reported rpq.resources
+	reported rpq.resources,
+	news boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 
 -- What executors said of pods.  A row comes with the first "start" that is handed out for a pod, and outlives the pod
@@ -939,6 +940,8 @@ COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by exec
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
 COMMENT ON COLUMN rpq_store.node_seen.reported IS 'capacity that was reported';
+COMMENT ON COLUMN rpq_store.node_seen.news IS
+	'the capacity is another than before, and no cycle has taken it over yet';
 COMMENT ON TABLE rpq_store.pod_report IS 'what executors reported of pods';
 COMMENT ON COLUMN rpq_store.pod_report.pod_id IS 'pod';
 COMMENT ON COLUMN rpq_store.pod_report.node_id IS 'node that it was handed out on';
@@ -3300,8 +3303,12 @@ BEGIN
 			s.reported OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) n.capacity))
 	FROM rpq_store.node_seen AS s
 	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools)
-	  AND s.reported IS NOT NULL AND coalesce(n.reported OPERATOR(rpq.<>) s.reported, true);
+	  AND s.news AND coalesce(n.reported OPERATOR(rpq.<>) s.reported, true);
 	GET DIAGNOSTICS more = ROW_COUNT;
+	UPDATE rpq_store.node_seen SET news = false WHERE node_id IN (
+		SELECT s.node_id FROM rpq_store.node_seen AS s JOIN rpq_store.node AS n ON n.node_id = s.node_id
+		WHERE s.news AND n.pool_id = ANY (hear_nodes.pools) AND n.reported OPERATOR(rpq.=) s.reported
+		FOR UPDATE OF s SKIP LOCKED);
 	RETURN changed + more;
 END
 $$;
@@ -3338,6 +3345,7 @@ BEGIN
 	IF changed + more > 0 THEN
 		UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1 WHERE t.scope_id = ANY (sweep_pools.pools);
 	END IF;
+	-- written while their node was removed
 	DELETE FROM rpq_store.node_seen WHERE node_id IN (
 		SELECT s.node_id FROM rpq_store.node_seen AS s
 		WHERE NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = s.node_id) FOR UPDATE SKIP LOCKED);
@@ -3456,9 +3464,11 @@ BEGIN
 				 AND (note_sign.capacity IS NULL OR s.reported OPERATOR(rpq.=) note_sign.capacity)) THEN
 		RETURN false;
 	END IF;
-	INSERT INTO rpq_store.node_seen AS s (node_id, at, reported)
-	VALUES (note_sign.node_id, heard, note_sign.capacity)
-	ON CONFLICT (node_id) DO UPDATE SET at = EXCLUDED.at, reported = coalesce(EXCLUDED.reported, s.reported);
+	INSERT INTO rpq_store.node_seen AS s (node_id, at, reported, news)
+	VALUES (note_sign.node_id, heard, note_sign.capacity, note_sign.capacity IS NOT NULL)
+	ON CONFLICT (node_id) DO UPDATE
+	SET at = EXCLUDED.at, reported = coalesce(EXCLUDED.reported, s.reported),
+		news = s.news OR coalesce(EXCLUDED.reported OPERATOR(rpq.<>) s.reported, EXCLUDED.reported IS NOT NULL);
 	RETURN true;
 END
 $$;
@@ -3760,7 +3770,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.pod_report WHERE pod_id IN (
 		SELECT r.pod_id FROM rpq_store.pod_report AS r
-		WHERE r.workload_id = ANY ($1) AND r.state IN ('finished', 'lost', 'gone')
+		WHERE r.workload_id = ANY ($1)
+		  AND (r.state IN ('finished', 'lost', 'gone')
+			OR NOT EXISTS (SELECT FROM rpq_store.node AS n WHERE n.node_id = r.node_id))
 		  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.pod_id = r.pod_id)
 		FOR UPDATE SKIP LOCKED)
 $$;
@@ -9466,7 +9478,8 @@ SELECT e.entry_id AS workload_event_id, e.workload_id, w.name, e.at,
 									 WHEN e.cause IN ('node_lost', 'pod_lost') THEN 'lost'
 									 ELSE 'requeued' END
 	   END AS event,
-	   e.status, e.attempt, e.actor, e.cause, e.detail
+	   -- what ends while it waits ends no attempt: the one before has its own end
+	   e.status, CASE WHEN e.kind = 'withdraw' THEN 0 ELSE e.attempt END AS attempt, e.actor, e.cause, e.detail
   FROM rpq_store.workload w
   JOIN rpq_store.entry e ON e.workload_id = w.workload_id
  WHERE e.kind IN ('enqueue', 'admit', 'start', 'move', 'draft', 'late_report', 'withdraw', 'release')
@@ -9489,7 +9502,7 @@ COMMENT ON COLUMN rpq.workload_events.event IS
 	'late_report';
 COMMENT ON COLUMN rpq.workload_events.status IS 'status of the workload after it';
 COMMENT ON COLUMN rpq.workload_events.attempt IS
-	'attempt that it belongs to; of a late report, the attempt that it named';
+	'attempt that it belongs to, 0 when it belongs to none; of a late report, the attempt that it named';
 COMMENT ON COLUMN rpq.workload_events.actor IS 'account or role that caused it; system: a cycle';
 COMMENT ON COLUMN rpq.workload_events.cause IS 'cause, one word';
 COMMENT ON COLUMN rpq.workload_events.detail IS 'cause, in a sentence';

@@ -19,17 +19,25 @@
 #include "store/sweep.h"
 
 /*
- * $1: the scopes, NULL for all; $2: now; $3: the last sign of life that is too old.  A row of node_seen without a node
- * was written while the node was removed: any sweep deletes it.
+ * $1: the scopes, NULL for all; $2: now; $3: the last sign of life that is too old.  With nothing to do it is one scan
+ * of node_seen, that looks at no node: OFFSET 0 keeps the joins what they are written as.
  */
 static RpqStatement find_scopes = {
 	"SELECT d.scope_id FROM ("
-	"  SELECT n.pool_id AS scope_id FROM rpq_store.node_seen s JOIN rpq_store.node n ON n.node_id = s.node_id"
-	"   WHERE CASE WHEN s.at <= $3 THEN n.health <> 'unhealthy' ELSE n.silent END"
-	"      OR (s.reported IS NOT NULL AND (n.reported IS NULL OR n.reported OPERATOR(rpq.<>) s.reported))"
+	"  SELECT n.pool_id AS scope_id"
+	"    FROM (SELECT * FROM rpq_store.node_seen WHERE at <= $3 OR news OFFSET 0) s"
+	"   CROSS JOIN LATERAL (SELECT * FROM rpq_store.node n WHERE n.node_id = s.node_id OFFSET 0) n"
+	"   WHERE (s.at <= $3 AND n.health <> 'unhealthy')"
+	"      OR (s.news AND (n.reported IS NULL OR n.reported OPERATOR(rpq.<>) s.reported))"
 	"  UNION ALL"
-	"  SELECT n.pool_id FROM rpq_store.node n JOIN rpq_store.node_load l ON l.node_id = n.node_id"
-	"   WHERE n.health = 'unhealthy' AND (l.pods > 0 OR n.removing)"
+	"  SELECT n.pool_id"
+	"    FROM (SELECT * FROM rpq_store.node WHERE health = 'unhealthy' AND silent OFFSET 0) n"
+	"   CROSS JOIN LATERAL (SELECT * FROM rpq_store.node_seen s WHERE s.node_id = n.node_id OFFSET 0) s"
+	"   WHERE s.at > $3"
+	"  UNION ALL"
+	"  SELECT n.pool_id FROM (SELECT * FROM rpq_store.node WHERE health = 'unhealthy' OFFSET 0) n"
+	"   CROSS JOIN LATERAL (SELECT * FROM rpq_store.node_load l WHERE l.node_id = n.node_id OFFSET 0) l"
+	"   WHERE l.pods > 0 OR n.removing"
 	"  UNION ALL"
 	"  SELECT h.scope_id FROM rpq_store.hold h"
 	"   WHERE h.purpose = 'stopping' AND (h.expires_at <= $2 OR NOT EXISTS ("
