@@ -30,12 +30,12 @@ heard() {
 }
 quick() { say 3 "$1"; heard 3; }
 totals() { quick "SELECT string_agg(t.gpu(total)::text, '+' ORDER BY name) FROM rpq.pools WHERE type = 'dedicated';"; }
-# The call carries its operation out, or leaves it to rpq.run_operations(), or a resize takes the idle nodes of the other.
+# The call carries its operation out, or leaves it to rpq.run_operations(), or a resize takes an idle node of the other.
 script() {	# script FROM TO HOW
 	case $3 in
 		call) echo "SET rpq.synchronous_operations = on; SELECT rpq.move_nodes(count => 1, from_pool => '$1', to_pool => '$2');" ;;
 		later) echo "SET rpq.synchronous_operations = off; SELECT rpq.move_nodes(count => 1, from_pool => '$1', to_pool => '$2'); SELECT rpq.run_operations() >= 0;" ;;
-		resize) echo "SET rpq.synchronous_operations = on; SELECT rpq.resize_pool('$2', add_nodes => ARRAY(SELECT name FROM rpq.nodes WHERE pool = '$1' AND idle), source => '$1');" ;;
+		resize) echo "SET rpq.synchronous_operations = on; SELECT rpq.resize_pool('$2', add_nodes => ARRAY(SELECT name FROM rpq.nodes WHERE pool = '$1' AND idle ORDER BY name LIMIT 1), source => '$1');" ;;
 	esac
 }
 wrong= both=0 refused=0 seen=0
