@@ -19,7 +19,7 @@ candidate_init(const World *world, Lane *lane, Candidate *candidate)
 {
 	candidate->lane = lane;
 	candidate->total = total_request(world, lane);
-	candidate->need = need_create(world, lane->request, lane->replicas);
+	candidate->need = need_create(world, lane->request, lane->replicas, lane->account_id);
 }
 
 Reason *
@@ -60,10 +60,10 @@ reason_of_limit(const World *world, const Candidate *candidate, const UsageLimit
 }
 
 /*
- * The text of why nodes take nothing new: "2 nodes cordoned, 1 node unhealthy".
+ * The text of why nodes take nothing new: "2 nodes cordoned, 1 node unhealthy, 1 node hosts other accounts".
  */
 static char *
-why_unavailable(Placer *placer, int pool, const bool *usable)
+why_unavailable(Placer *placer, int pool, const bool *usable, int nothers)
 {
 	StringInfoData text;
 	const char *whys[MAX_WHYS];
@@ -93,18 +93,40 @@ why_unavailable(Placer *placer, int pool, const bool *usable)
 	initStringInfo(&text);
 	for (int i = 0; i < n; i++)
 		appendStringInfo(&text, "%s%d %s %s", i > 0 ? ", " : "", counts[i], counts[i] == 1 ? "node" : "nodes", whys[i]);
+	if (nothers > 0)
+		appendStringInfo(&text, "%s%d %s other accounts", n > 0 ? ", " : "", nothers,
+						 nothers == 1 ? "node hosts" : "nodes host");
 	return text.data;
+}
+
+/* By key the most that one node of a room has of what is asked for. */
+static void
+raise_largest(const Room *room, const Need *need, int64 *largest)
+{
+	for (int k = 0; k < room->placer->world->nkeys; k++)
+	{
+		int64		most;
+
+		if (k != RPQ_KEY_GPU)
+			most = room_most(room, KEY_DIM(k));
+		else if (need->part > 0)
+			most = room_most(room, DIM_PART);
+		else
+			most = room_most(room, DIM_WHOLE) * RPQ_UNIT;
+		largest[k] = Max(largest[k], most);
+	}
 }
 
 /*
  * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
- * free on nodes that take nothing new.  Costs a look at the top of each type's tree, not at the nodes.
+ * free on nodes that take nothing new or host other accounts.  Costs a look at the top of each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
 {
 	World	   *world = placer->world;
 	bool		any = false;
+	int			nothers = 0;
 
 	reason->replicas = need->replicas;
 	reason->wanted = copy_vector(world, need->request);
@@ -114,6 +136,7 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 	for (int t = 0; t < world->pools[pool].ntypes; t++)
 	{
 		Room	   *room;
+		Room	   *guest;
 
 		if (!usable[t])
 		{
@@ -121,24 +144,24 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 			continue;
 		}
 		room = room_get(placer, pool, t);
+		guest = room->isolate ? guest_room(room, need->account) : NULL;
+		raise_largest(room, need, reason->largest);
+		if (guest != NULL)
+			raise_largest(guest, need, reason->largest);
+		nothers += room->nhosting - (guest != NULL ? guest->nhosting : 0);
 		for (int k = 0; k < world->nkeys; k++)
 		{
-			int64		most;
+			int64		own = guest != NULL ? guest->sum[k] : 0;
+			int64		others = room->isolate ? room->hosting[k] - own : 0;
 
-			if (k != RPQ_KEY_GPU)
-				most = room_most(room, KEY_DIM(k));
-			else if (need->part > 0)
-				most = room_most(room, DIM_PART);
-			else
-				most = room_most(room, DIM_WHOLE) * RPQ_UNIT;
-			reason->largest[k] = Max(reason->largest[k], most);
-			reason->available[k] += room->sum[k];
-			reason->unavailable[k] += room->unavailable[k];
-			any |= need->request[k] > 0 && room->unavailable[k] > 0;
+			reason->available[k] += room->sum[k] + own;
+			reason->unavailable[k] += room->unavailable[k] + others;
+			any |= need->request[k] > 0 && room->unavailable[k] + others > 0;
+			reason->others |= need->request[k] > 0 && others > 0;
 		}
 	}
 	if (any)
-		reason->why_unavailable = why_unavailable(placer, pool, usable);
+		reason->why_unavailable = why_unavailable(placer, pool, usable, reason->others ? nothers : 0);
 }
 
 /*

@@ -2,7 +2,8 @@
  * evacuate.c
  *
  * Where pods go that have to leave their nodes: to other nodes of the same pool and instance type that take work, by
- * the scheduling policy, the largest pods first, room being counted down move by move.
+ * the scheduling policy, the largest pods first, room being counted down move by move; where accounts are kept apart,
+ * to none that hosts another account by then.
  *
  * A pod stays on its node until it has moved, so what it holds there is free for none of the others.
  */
@@ -17,6 +18,7 @@ typedef struct SavedRoom
 {
 	int64	   *free;			/* [nnodes][nkeys] */
 	int64	   *devices;		/* of all nodes, one after the other */
+	int64	   *accounts;		/* [nnodes]; whose pods they host */
 } SavedRoom;
 
 static SavedRoom
@@ -30,6 +32,7 @@ save_room(const World *world)
 		ndevices += world->nodes[n].ndevices;
 	saved.free = palloc(sizeof(int64) * ((Size) world->nnodes * world->nkeys + 1));
 	saved.devices = next = palloc(sizeof(int64) * (ndevices + 1));
+	saved.accounts = palloc(sizeof(int64) * (world->nnodes + 1));
 	for (int n = 0; n < world->nnodes; n++)
 	{
 		const PoolNode *node = &world->nodes[n];
@@ -37,6 +40,7 @@ save_room(const World *world)
 		memcpy(saved.free + (Size) n * world->nkeys, node->free, sizeof(int64) * world->nkeys);
 		memcpy(next, node->device_free, sizeof(int64) * node->ndevices);
 		next += node->ndevices;
+		saved.accounts[n] = node->account;
 	}
 	return saved;
 }
@@ -53,6 +57,7 @@ restore_room(World *world, SavedRoom saved)
 		memcpy(node->free, saved.free + (Size) n * world->nkeys, sizeof(int64) * world->nkeys);
 		memcpy(node->device_free, next, sizeof(int64) * node->ndevices);
 		next += node->ndevices;
+		node->account = saved.accounts[n];
 	}
 }
 
@@ -80,7 +85,8 @@ is_target(const World *world, const Move *move, int n)
 	const PoolNode *node = &world->nodes[n];
 	const PoolNode *from = &world->nodes[move->from];
 
-	return node->takes_work && node->pool == from->pool && node->type == from->type;
+	return node->takes_work && node->pool == from->pool && node->type == from->type &&
+		node_open_to(world, node, move->account_id);
 }
 
 static int *
@@ -183,8 +189,9 @@ plan_moves(World *world, Move *moves, int nmoves)
 
 		from->takes_work = false;
 		from->why_not = "draining";
-		needs[i] = i > 0 && moves[i].request == moves[i - 1].request ? needs[i - 1] :
-			need_create(world, moves[i].request, 1);
+		needs[i] = i > 0 && moves[i].request == moves[i - 1].request &&
+			moves[i].account_id == moves[i - 1].account_id ? needs[i - 1] :
+			need_create(world, moves[i].request, 1, moves[i].account_id);
 	}
 	missing = try_moves(world, moves, needs, nmoves);
 	if (missing > 0 && use_binpack(world))

@@ -245,7 +245,23 @@ typedef struct Survey
 	int			nearest;		/* the working node that needs least for one more, or -1 */
 	int64	   *missing;		/* [nkeys]: what it needs */
 	int			closed;			/* the first node that has room for one and takes nothing new, or -1 */
+	int			others;			/* the first working node that could have it and hosts other accounts, or -1 */
+	bool		others_room;	/* it has the room now */
 } Survey;
+
+/* A node that takes work, but not of this account: one that has the room comes before one that would have to be empty. */
+static void
+survey_others(const World *world, const Need *need, int index, Survey *survey)
+{
+	bool		has_room = need_fits_node(world, need, &world->nodes[index]);
+
+	if (!has_room && times_when_empty(world, need, &world->nodes[index]) == 0)
+		return;
+	if (survey->others >= 0 && (has_room != survey->others_room ? survey->others_room : index > survey->others))
+		return;
+	survey->others = index;
+	survey->others_room = has_room;
+}
 
 static void
 survey_node(World *world, const Need *need, int index, Survey *survey, int64 *scratch)
@@ -256,8 +272,14 @@ survey_node(World *world, const Need *need, int index, Survey *survey, int64 *sc
 
 	if (!node->takes_work)
 	{
-		if (need_fits_node(world, need, node) && (survey->closed < 0 || index < survey->closed))
+		if (need_fits_node(world, need, node) && node_open_to(world, node, need->account) &&
+			(survey->closed < 0 || index < survey->closed))
 			survey->closed = index;
+		return;
+	}
+	if (!node_open_to(world, node, need->account))
+	{
+		survey_others(world, need, index, survey);
 		return;
 	}
 	if (empty <= need_times_on_node(world, need, node))
@@ -279,7 +301,8 @@ survey_nodes(Explanation *ex, int pool, const bool *usable, Survey *survey)
 	int64	   *scratch = palloc(sizeof(int64) * world->nkeys);
 
 	survey->empty = 0;
-	survey->nearest = survey->closed = -1;
+	survey->nearest = survey->closed = survey->others = -1;
+	survey->others_room = false;
 	survey->missing = palloc0(sizeof(int64) * world->nkeys);
 	for (int t = 0; t < world->pools[pool].ntypes; t++)
 	{
@@ -294,6 +317,27 @@ survey_nodes(Explanation *ex, int pool, const bool *usable, Survey *survey)
 		}
 		survey->empty = Max(survey->empty, empty);
 	}
+}
+
+/* What is in the way on nodes that are not open to the workload, after what was said of those that are. */
+static void
+append_not_open(StringInfo text, const World *world, const Survey *survey)
+{
+	const char *before = survey->nearest >= 0 ? ";" : ":";
+
+	if (survey->closed >= 0)
+	{
+		const PoolNode *node = &world->nodes[survey->closed];
+
+		appendStringInfo(text, "%s node \"%s\" has room and takes nothing new: %s", before, node->name,
+						 node->why_not ? node->why_not : "unavailable");
+		before = ";";
+	}
+	if (survey->others >= 0 && survey->others_room)
+		appendStringInfo(text, "%s node \"%s\" has room and hosts other accounts", before,
+						 world->nodes[survey->others].name);
+	else if (survey->others >= 0 && survey->nearest < 0)
+		appendStringInfo(text, "%s node \"%s\" hosts other accounts", before, world->nodes[survey->others].name);
 }
 
 static void
@@ -317,15 +361,14 @@ placement_way_out(Explanation *ex, Check *check, int pool, const bool *usable, i
 		appendStringInfoString(&text, "must wait");
 		if (replicas > 1)
 			appendStringInfo(&text, " for room for %d more", lacking);
-		check->node = survey.nearest;
+		/* what stands on it would have to leave: on the nearest, or on the one of others when none is open */
+		check->node = survey.nearest >= 0 || survey.closed >= 0 ? survey.nearest : survey.others;
 		if (survey.nearest >= 0)
 			appendStringInfo(&text, ": node \"%s\" needs least%s, %s more free", world->nodes[survey.nearest].name,
 							 replicas > 1 ? " for the next" : "", positive_text(world, survey.missing));
 	}
-	if (!check->never && survey.closed >= 0)
-		appendStringInfo(&text, "%s node \"%s\" has room and takes nothing new: %s", survey.nearest >= 0 ? ";" : ":",
-						 world->nodes[survey.closed].name,
-						 world->nodes[survey.closed].why_not ? world->nodes[survey.closed].why_not : "unavailable");
+	if (!check->never)
+		append_not_open(&text, world, &survey);
 	check->way_out = text.data;
 }
 

@@ -33,6 +33,8 @@ deal_nodes(Placer *placer)
 			room->pool = p;
 			room->type = world->pools[p].types[t].type;
 			room->policy = world->pools[p].types[t].policy;
+			room->isolate = world->pools[p].isolate;
+			room->common = room;
 			room_of[p * world->ntypes + room->type] = placer->first_room[p] + t;
 		}
 
@@ -92,12 +94,13 @@ need_add(Need *need, int dim, int64 amount)
 }
 
 Need *
-need_create(const World *world, const int64 *request, int replicas)
+need_create(const World *world, const int64 *request, int replicas, int64 account)
 {
 	Need	   *need = palloc0(sizeof(Need));
 	int64		gpu = request[RPQ_KEY_GPU];
 
 	need->replicas = replicas;
+	need->account = account;
 	need->request = request;
 	need->dims = palloc(sizeof(int) * world->nkeys);
 	need->amounts = palloc(sizeof(int64) * world->nkeys);
@@ -158,6 +161,31 @@ need_fits_node(const World *world, const Need *need, const PoolNode *node)
 }
 
 /*
+ * The node that a room would take, if it is preferred to the spot in hand (slot NO_SLOT: any is).
+ */
+static inline bool
+better_in_room(Room *room, const Need *need, Spot *spot)
+{
+	int			slot = spot->slot == NO_SLOT ? room_first(room, need) : room_first_before(room, need, *spot);
+
+	if (slot == NO_SLOT)
+		return false;
+	spot->room = room;
+	spot->slot = slot;
+	return true;
+}
+
+/* The same of a room and, where accounts are kept apart, the guest room of the account. */
+static inline bool
+better_spot(Room *common, const Need *need, Spot *spot)
+{
+	bool		better = better_in_room(common, need, spot);
+	Room	   *guest = common->isolate ? guest_room(common, need->account) : NULL;
+
+	return (guest != NULL && better_in_room(guest, need, spot)) || better;
+}
+
+/*
  * Where a pool would place one replica: for each type that usable names (by its place in the pool's types) and that
  * has a node for it, that node; the type whose node the policy prefers comes first.  spots has room for all types.
  *
@@ -172,20 +200,16 @@ place_candidates(Placer *placer, int pool, const bool *usable, const Need *need,
 	for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
 	{
 		bool		one = need->replicas == 1 && nspots > 0;
-		Room	   *room;
-		int			slot;
+		Spot		spot = {NULL, NO_SLOT};
 		int			i;
 
-		if (!usable[t])
+		if (one)
+			spot = spots[0];
+		if (!usable[t] || !better_spot(room_get(placer, pool, t), need, &spot))
 			continue;
-		room = room_get(placer, pool, t);
-		slot = one ? room_first_before(room, need, spots[0]) : room_first(room, need);
-		if (slot == NO_SLOT)
-			continue;
-		for (i = one ? 0 : nspots; i > 0 && slot_before(room, slot, spots[i - 1].room, spots[i - 1].slot); i--)
+		for (i = one ? 0 : nspots; i > 0 && slot_before(spot.room, spot.slot, spots[i - 1].room, spots[i - 1].slot); i--)
 			spots[i] = spots[i - 1];
-		spots[i].room = room;
-		spots[i].slot = slot;
+		spots[i] = spot;
 		nspots = one ? 1 : nspots + 1;
 	}
 	return nspots;
@@ -236,6 +260,8 @@ place_take_node(World *world, int node_index, const Need *need, PodPlace *pod, i
 	for (int k = 0; k < world->nkeys; k++)
 		if (need->request[k] > 0)
 			node->free[k] -= need->request[k];
+	if (world->pools[node->pool].isolate)
+		node->account = need->account;
 }
 
 /*
@@ -244,13 +270,15 @@ place_take_node(World *world, int node_index, const Need *need, PodPlace *pod, i
  *
  * Under binpack a node that was just taken is the first again for as long as it fits: those before it did not fit, and
  * it has moved towards them.  So it is filled before it goes back into the room.
+ *
+ * Where accounts are kept apart each replica goes to the better of the two rooms that are open to its account, and the
+ * node then belongs to the guest room.
  */
 void
 place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 {
-	Room	   *room = spot.room;
+	Room	   *room = spot.room->common;
 	World	   *world = room->placer->world;
-	int			slot = spot.slot;
 	int			done = 0;
 
 	while (done < need->replicas)
@@ -259,9 +287,14 @@ place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 
 		CHECK_FOR_INTERRUPTS();
 		if (done > 0)
-			slot = room_first(room, need);
-		Assert(slot >= 0);
-		node = room_pop(room, slot);
+		{
+			spot.slot = NO_SLOT;
+			better_spot(room, need, &spot);
+		}
+		Assert(spot.slot >= 0);
+		node = room_pop(spot.room, spot.slot);
+		if (room->isolate)
+			guest_leave(spot.room, node);
 		do
 		{
 			place_take_node(world, node, need, &pods[done], devices);
@@ -269,9 +302,12 @@ place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 			done++;
 		} while (room->policy == POLICY_BINPACK && done < need->replicas &&
 				 need_fits_node(world, need, &world->nodes[node]));
-		room_push(room, node);
+		if (room->isolate)
+			guest_enter(room, need->account, node);
+		else
+			room_push(room, node);
 	}
-	for (int k = 0; k < world->nkeys; k++)
+	for (int k = 0; k < world->nkeys && !room->isolate; k++)
 		if (need->request[k] > 0)
 			room->sum[k] -= need->request[k] * need->replicas;
 }

@@ -9,6 +9,10 @@
  * an empty room of 10,000 nodes has one slot.  The slots form a balanced tree (a treap) in which each knows the most
  * that any slot below it has, by dimension, so that a search leaves out whole subtrees that cannot fit.
  *
+ * Where accounts are kept apart (Pool.isolate), the room has only the nodes that host nobody; those that host one
+ * account's pods are in a room of that account's beside it, its guest room, and those that host several in none.  Who
+ * looks for a node looks at both rooms that are open to its account (guests.c).
+ *
  * Dimensions: 0 is the number of entirely free devices, 1 the largest part left of a device, d >= 2 the resource key
  * d - 1.
  */
@@ -35,6 +39,7 @@ typedef struct Need
 	int		   *dims;			/* [ndims] */
 	int64	   *amounts;		/* [ndims] */
 	const int64 *request;		/* [nkeys] */
+	int64		account;		/* whose pods they are: matters only where accounts are kept apart */
 } Need;
 
 /*
@@ -77,6 +82,7 @@ typedef struct Room
 	SchedulingPolicy policy;
 	int			nnodes;
 	int		   *nodes;			/* [nnodes], ascending; with those that take nothing new */
+	bool		isolate;		/* accounts are kept apart */
 	bool		built;			/* what follows is filled when the room is first asked for */
 	int			root;
 	int			ndims;
@@ -95,6 +101,15 @@ typedef struct Room
 	int			nwhys;			/* why they do not, each with the number of nodes */
 	const char *whys[MAX_WHYS];
 	int			why_counts[MAX_WHYS];
+
+	/* where accounts are kept apart */
+	struct Room *common;		/* of a guest room, the room that it stands beside; else the room itself */
+	int64		account;		/* of a guest room */
+	int			nhosting;		/* nodes that take work and host someone: all, of a guest room its own */
+	int64	   *hosting;		/* [nkeys]; free on them; of a guest room that is sum */
+	int			nguests;
+	int			maxguests;
+	struct Room **guests;		/* [nguests], by account */
 } Room;
 
 /* A node that a search has found. */
@@ -116,6 +131,7 @@ typedef struct Placer
 } Placer;
 
 /* room.c */
+extern void room_init(Room *room);
 extern Room *room_get(Placer *placer, int pool, int type_slot);
 extern int	room_first(const Room *room, const Need *need);
 extern int	room_first_before(const Room *room, const Need *need, Spot spot);
@@ -151,6 +167,19 @@ slot_precedes(const Slot *a, const Slot *b)
 	return a->first < b->first;
 }
 
+/* guests.c */
+extern void guests_build(Room *room);
+extern Room *guest_room(const Room *common, int64 account);
+extern void guest_leave(Room *room, int node);
+extern void guest_enter(Room *common, int64 account, int node);
+
+/* Whether a node is open to an account as far as others on it go. */
+static inline bool
+node_open_to(const World *world, const PoolNode *node, int64 account)
+{
+	return node->account == 0 || node->account == account || !world->pools[node->pool].isolate;
+}
+
 /* tree.c */
 extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);
 extern void tree_build(Room *room);
@@ -160,7 +189,7 @@ extern void tree_refirst(Room *room, int slot, int first);
 
 /* place.c */
 extern Placer *placer_create(World *world);
-extern Need *need_create(const World *world, const int64 *request, int replicas);
+extern Need *need_create(const World *world, const int64 *request, int replicas, int64 account);
 extern bool need_fits_node(const World *world, const Need *need, const PoolNode *node);
 extern int64 need_times_on_node(const World *world, const Need *need, const PoolNode *node);
 extern int	place_candidates(Placer *placer, int pool, const bool *usable, const Need *need, Spot *spots);

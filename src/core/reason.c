@@ -145,8 +145,9 @@ append_room(StringInfo text, const World *world, const Reason *reason)
 		appendStringInfoString(text, ", but not all of it together");
 	if (reason->why_unavailable != NULL)
 	{
-		appendStringInfo(text, "; %s more is free on nodes that take nothing new",
-						 vector_text(world, reason->unavailable, wanted, NULL));
+		appendStringInfo(text, "; %s more is free on nodes that %s",
+						 vector_text(world, reason->unavailable, wanted, NULL),
+						 reason->others ? "do not take it" : "take nothing new");
 		appendStringInfo(text, " (%s)", reason->why_unavailable);
 	}
 }

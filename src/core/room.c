@@ -341,7 +341,8 @@ tree_count(const Room *room, int tree, const Need *need, int64 limit)
 }
 
 /*
- * How many replicas would fit at once, counted up to limit.
+ * How many replicas would fit at once, counted up to limit: in the room, or where accounts are kept apart in both that
+ * are open to the account.
  *
  * Replicas are alike, so how many a node takes does not depend on the others: a gang fits exactly when the sum over
  * nodes reaches it, and whoever then places it replica by replica cannot fail.  That is why nothing is ever taken back.
@@ -350,25 +351,33 @@ int64
 room_count(const Room *room, const Need *need, int64 limit)
 {
 	World	   *world = room->placer->world;
+	const Room *guest;
 	int64		total = 0;
 
+	room = room->common;
+	guest = room->isolate ? guest_room(room, need->account) : NULL;
 	if (need->impossible)
 		return 0;
 	if (limit <= 1 || need->part > 0)
 	{
-		if (room_first(room, need) == NO_SLOT)
+		if (room_first(room, need) == NO_SLOT && (guest == NULL || room_first(guest, need) == NO_SLOT))
 			return 0;
 		if (limit <= 1)
 			return limit;
 	}
 	if (need->part == 0)
-		return Min(limit, tree_count(room, room->root, need, limit));
+	{
+		total = tree_count(room, room->root, need, limit);
+		if (guest != NULL && total < limit)
+			total += tree_count(guest, guest->root, need, limit - total);
+		return Min(limit, total);
+	}
 	/* several parts share a device: what a node takes is not in its slot's state */
 	for (int i = 0; i < room->nnodes && total < limit; i++)
 	{
 		const PoolNode *node = &world->nodes[room->nodes[i]];
 
-		if (node->takes_work)
+		if (node->takes_work && node_open_to(world, node, need->account))
 			total += need_times_on_node(world, need, node);
 	}
 	return Min(limit, total);
@@ -421,7 +430,8 @@ leave_out(Room *room, const PoolNode *node)
 
 /*
  * From the last node to the first: each becomes the root of its slot's heap at once.  Nodes that follow each other are
- * often alike: while they are, there is no need to look for their slot.
+ * often alike: while they are, there is no need to look for their slot.  Nodes that host an account are left to
+ * guests_build().
  */
 static void
 fill_slots(Room *room)
@@ -443,6 +453,8 @@ fill_slots(Room *room)
 			leave_out(room, node);
 			continue;
 		}
+		if (room->isolate && node->account != 0)
+			continue;
 		if (like == NULL || !nodes_alike(world, node, like))
 		{
 			node_state(world, node, room->state);
@@ -475,8 +487,9 @@ sum_slots(Room *room)
 	}
 }
 
-static void
-room_build(Room *room)
+/* A room without nodes. */
+void
+room_init(Room *room)
 {
 	int			nkeys = room->placer->world->nkeys;
 
@@ -488,10 +501,18 @@ room_build(Room *room)
 	room->state = palloc(sizeof(int64) * (room->ndims + 1));
 	room->sum = palloc0(sizeof(int64) * nkeys);
 	room->unavailable = palloc0(sizeof(int64) * nkeys);
+	room->built = true;
+}
+
+static void
+room_build(Room *room)
+{
+	room_init(room);
 	fill_slots(room);
 	sum_slots(room);
 	tree_build(room);
-	room->built = true;
+	if (room->isolate)
+		guests_build(room);
 }
 
 /*

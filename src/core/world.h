@@ -20,6 +20,7 @@
 #define RPQ_KEY_CPU		1
 #define RPQ_UNLIMITED	PG_INT64_MAX	/* in UsageLimit.max: the limit lacks the key */
 #define RPQ_WHOLE_POOL	(-1)			/* in UsageLimit.type: all instance types together */
+#define SEVERAL_ACCOUNTS (-1)			/* in PoolNode.account */
 
 typedef struct World World;
 typedef struct Lane Lane;
@@ -62,6 +63,8 @@ typedef struct PoolNode
 	int			type;
 	bool		takes_work;		/* healthy, schedulable, not draining */
 	const char *why_not;		/* when it takes no work: "cordoned", "unhealthy", "draining" */
+	int64		account;		/* in a pool that isolates accounts: whose pods (and holds) it has; 0: nobody's,
+								 * SEVERAL_ACCOUNTS: of more than one.  Elsewhere 0 */
 	int			ndevices;
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
 	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices */
@@ -103,6 +106,7 @@ typedef struct Pool
 	int			ntypes;
 	PoolType   *types;			/* [ntypes]: instance types that the pool has nodes of */
 	ReasonCode	closed;			/* REASON_NONE, REASON_POOL_NOT_READY or REASON_POOL_FROZEN */
+	bool		isolate;		/* a node takes nothing of an account while it hosts another's */
 } Pool;
 
 /* Workloads that wait in one scope and are alike in everything that a decision depends on. */
@@ -157,8 +161,9 @@ typedef struct Reason
 	int64	   *missing;		/* [nkeys] or NULL: of limits, by how much they would have to be larger */
 	int64	   *largest;		/* [nkeys] or NULL: by key, the most that one node has free; of gpu what one replica
 								 * could have there: devices entirely free, or for a part what is left of a device */
-	int64	   *unavailable;	/* [nkeys] or NULL: free on nodes that take nothing new */
-	char	   *why_unavailable;	/* with unavailable: "2 nodes cordoned, 1 node unhealthy" */
+	int64	   *unavailable;	/* [nkeys] or NULL: free on nodes that take nothing new, or host other accounts */
+	char	   *why_unavailable;	/* with unavailable: "2 nodes cordoned, 1 node hosts other accounts" */
+	bool		others;			/* some of unavailable is on nodes that host other accounts */
 	int			fitting;		/* gang: how many of the replicas would fit */
 	int			replicas;
 	bool		some_types;		/* the figures are those of the instance types that the workload allows */

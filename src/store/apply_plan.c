@@ -162,7 +162,11 @@ load_node(Book *book, const PodPlace *pod, const LaneRow *lane)
 		node->used = resources_add(node->used, lane->resources);
 	for (int d = 0; d < pod->ndevices; d++)
 		node->parts[pod->devices[d]] += pod->ndevices > 1 ? gpu / pod->ndevices : gpu;
-	node->pods++;
+	/* only who was alone stays known: elsewhere than where accounts are kept apart, nobody asks */
+	if (node->pods++ == 0)
+		node->account = lane->account_id;
+	else if (node->account != lane->account_id)
+		node->account = UNKNOWN_ACCOUNT;
 	node->changed = true;
 }
 

@@ -33,6 +33,7 @@ typedef struct Scope
 	const char *status;
 	bool		frozen;
 	const char *policy;
+	bool		isolate;		/* a node hosts pods of one account at a time */
 	Resources  *default_quota;	/* NULL: none */
 	char	  **workload_types; /* NULL: all */
 	int			nworkload_types;
@@ -112,6 +113,7 @@ typedef struct Freed
 	int64		workload_id;
 	int			attempt;
 	int64		pool_id;
+	int64		account_id;
 	Resources  *total;			/* negative, as in the entry */
 } Freed;
 
@@ -121,6 +123,7 @@ typedef struct FreedPod
 	int64		node_id;
 	int			ndevices;
 	int		   *devices;
+	int64		account_id;
 	Resources  *amount;			/* of this pod, positive */
 	bool		stopping;		/* an executor has it still: its room is held */
 } FreedPod;
@@ -141,9 +144,12 @@ typedef struct NodeRow
 	int			nparts;
 	int64	   *parts;
 	int			pods;
+	int64		account;		/* whose pods these are: as in PoolNode, or UNKNOWN_ACCOUNT */
 	ItemPointerData place;		/* of the row of node_load, as far as known */
 	bool		changed;
 } NodeRow;
+
+#define UNKNOWN_ACCOUNT	(-2)	/* in NodeRow.account: not looked up, since nothing depends on it yet */
 
 typedef struct Kept Kept;
 

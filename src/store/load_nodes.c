@@ -3,7 +3,8 @@
  *
  * Rows -> World: nodes with what pods and holds take of them.
  *
- * Reads node, node_load, hold, instance_type, pool_instance; writes nothing.
+ * Reads node, node_load, hold, instance_type, pool_instance, and where accounts are kept apart pod and workload; writes
+ * nothing.
  */
 #include "postgres.h"
 
@@ -40,6 +41,24 @@ static RpqStatement load_types = {
 
 static RpqStatement load_holds = {
 	"SELECT node_id, resources, devices FROM rpq_store.hold WHERE scope_id = ANY ($1)", 1, {INT8ARRAYOID}
+};
+
+/* Whose they are as well; a workload that is gone is nobody's that may come. */
+static RpqStatement load_holds_of = {
+	"SELECT h.node_id, h.resources, h.devices, coalesce(w.account_id, -1)"
+	"  FROM rpq_store.hold h LEFT JOIN rpq_store.workload w ON w.workload_id = h.workload_id"
+	" WHERE h.scope_id = ANY ($1)",
+	1, {INT8ARRAYOID}
+};
+
+/* $1: nodes; $2: pods that are freed, so no longer count. */
+static RpqStatement load_hosted = {
+	"SELECT p.node_id, CASE WHEN min(w.account_id) = max(w.account_id) THEN min(w.account_id) ELSE -1 END"
+	"  FROM unnest($1) AS n (node_id) JOIN rpq_store.pod p ON p.node_id = n.node_id"
+	"  JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
+	" WHERE NOT EXISTS (SELECT FROM unnest($2) AS f (pod_id) WHERE f.pod_id = p.pod_id)"
+	" GROUP BY p.node_id",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
 };
 
 static RpqStatement load_instances = {
@@ -89,6 +108,7 @@ take_node(Book *book, NodeRow *node, uint64 row, Resources **last_capacity, Reso
 		node->parts = (int64 *) ARR_DATA_PTR(array);
 	}
 	node->pods = (int) rpq_column_int64(row, 10, 0);
+	node->account = node->pods > 0 ? UNKNOWN_ACCOUNT : 0;
 	node->place = place_column(row, 11);
 	book_type(book, node->type_id);
 }
@@ -145,6 +165,11 @@ add_pod(NodeRow *node, const FreedPod *pod, int sign)
 		node->parts[pod->devices[d]] += sign * each;
 	}
 	node->pods += sign;
+	/* who is left where several were is looked up when it matters */
+	if (node->pods == 0)
+		node->account = 0;
+	else if (node->account == SEVERAL_ACCOUNTS)
+		node->account = UNKNOWN_ACCOUNT;
 	node->changed = true;
 }
 
@@ -224,15 +249,17 @@ book_load_nodes(Book *book, bool all)
 static void
 build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resources **last_usable)
 {
+	const Scope *scope = book_scope(book, row->pool_id);
 	int64		sum = 0;
 	int			usable_devices = (int) (resources_get(row->usable, "gpu", 3, NULL) / RPQ_UNIT);
 
 	node->node_id = row->node_id;
 	node->name = row->name;
-	node->pool = (int) (book_scope(book, row->pool_id) - book->scopes);
+	node->pool = (int) (scope - book->scopes);
 	node->type = book_type(book, row->type_id);
 	node->takes_work = row->takes_work;
 	node->why_not = row->why_not;
+	node->account = scope->isolate ? row->account : 0;
 	if (*last_vector == NULL || *last_usable != row->usable)
 	{
 		*last_usable = row->usable;
@@ -257,11 +284,56 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 		node->free[k] = Max(0, node->free[k]);
 }
 
+/*
+ * Whose pods the nodes host, in pools that keep accounts apart.  What is known of a node stays known from one cycle to
+ * the next: load_node() and add_pod() keep it right.
+ */
+static void
+load_accounts(Book *book)
+{
+	int64	   *nodes = palloc(sizeof(int64) * Max(book->nnodes, 1));
+	int64	   *freed = palloc(sizeof(int64) * Max(book->nfreed_pods, 1));
+	NodeRow   **by_id;
+	Datum		values[2];
+	uint64		rows;
+	int			n = 0;
+
+	for (int i = 0; i < book->nnodes; i++)
+	{
+		if (book->nodes[i].account == UNKNOWN_ACCOUNT && book_scope(book, book->nodes[i].pool_id)->isolate)
+			nodes[n++] = book->nodes[i].node_id;
+	}
+	if (n == 0)
+		return;
+	for (int i = 0; i < book->nfreed_pods; i++)
+		freed[i] = book->freed_pods[i].pod_id;
+	values[0] = rpq_int8_array(nodes, n);
+	values[1] = rpq_int8_array(freed, book->nfreed_pods);
+	rows = rpq_exec_at(&load_hosted, values, NULL, book->snapshot, true);
+	by_id = nodes_by_id(book);
+	for (uint64 i = 0; i < rows; i++)
+		find_node(book, by_id, rpq_column_int64(i, 1, 0))->account = rpq_column_int64(i, 2, 0);
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static bool
+any_isolates(const Book *book)
+{
+	bool		any = false;
+
+	for (int i = 0; i < book->nscopes; i++)
+		any |= book->scopes[i].isolate;
+	return any;
+}
+
 /* What a hold keeps is not free.  A key that no node has any more has no place in the vectors. */
 static void
-take_hold(Book *book, PoolNode *node, const Resources *amount, const int *devices, int n)
+take_hold(Book *book, PoolNode *node, int64 account, const Resources *amount, const int *devices, int n)
 {
 	int64		each = device_share(amount, n);
+
+	if (book->world->pools[node->pool].isolate)
+		node->account = node->account == 0 || node->account == account ? account : SEVERAL_ACCOUNTS;
 
 	for (int k = 0; k < resources_nkeys(amount); k++)
 	{
@@ -281,7 +353,8 @@ take_hold(Book *book, PoolNode *node, const Resources *amount, const int *device
 static void
 take_holds(Book *book, World *world, Datum scopes)
 {
-	uint64		rows = rpq_exec_at(&load_holds, &scopes, NULL, book->snapshot, true);
+	bool		whose = any_isolates(book);
+	uint64		rows = rpq_exec_at(whose ? &load_holds_of : &load_holds, &scopes, NULL, book->snapshot, true);
 	NodeRow   **by_id = rows == 0 && !book->freed_reported ? NULL : nodes_by_id(book);
 
 	for (uint64 i = 0; i < rows; i++)
@@ -290,11 +363,10 @@ take_holds(Book *book, World *world, Datum scopes)
 		bool		isnull;
 		Resources  *amount = DatumGetResourcesP(rpq_column(i, 2, &isnull));
 		Datum		devices = rpq_column(i, 3, &isnull);
-
 		ArrayType  *array = isnull ? NULL : DatumGetArrayTypePCopy(devices);
 
 		if (row != NULL)
-			take_hold(book, &world->nodes[row - book->nodes], amount,
+			take_hold(book, &world->nodes[row - book->nodes], whose ? rpq_column_int64(i, 4, 0) : 0, amount,
 					  array == NULL ? NULL : (int *) ARR_DATA_PTR(array),
 					  array == NULL ? 0 : ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)));
 	}
@@ -305,7 +377,8 @@ take_holds(Book *book, World *world, Datum scopes)
 		NodeRow    *row = pod->stopping ? find_node(book, by_id, pod->node_id) : NULL;
 
 		if (row != NULL)
-			take_hold(book, &world->nodes[row - book->nodes], pod->amount, pod->devices, pod->ndevices);
+			take_hold(book, &world->nodes[row - book->nodes], pod->account_id, pod->amount, pod->devices,
+					  pod->ndevices);
 	}
 }
 
@@ -377,6 +450,10 @@ book_build_nodes(Book *book, World *world)
 	Resources  *usable = NULL;
 	Datum		scopes = book_scope_ids(book);
 
+	if (any_isolates(book))
+		load_accounts(book);
+	for (int i = 0; i < book->nscopes; i++)
+		world->pools[i].isolate = book->scopes[i].isolate;
 	name_types(book, world);
 	world->nnodes = book->nnodes;
 	world->nodes = palloc0(sizeof(PoolNode) * Max(book->nnodes, 1));

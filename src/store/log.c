@@ -30,7 +30,7 @@
 #define TURN_COLUMNS \
 	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at," \
 	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle, t.seen," \
-	"       t.ctid"
+	"       t.ctid, p.isolate_accounts"
 
 static RpqStatement load_turns = {
 	TURN_COLUMNS "  FROM rpq_store.turn t JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
@@ -125,6 +125,7 @@ take_turn(Scope *scope, uint64 row)
 	scope->cycle = rpq_column_int64(row, 12, 0);
 	scope->seen = PointerGetDatum(PG_DETOAST_DATUM_COPY(rpq_column(row, 13, &isnull)));
 	place_note_turn(scope->scope_id, place_column(row, 14));
+	scope->isolate = rpq_column_int64(row, 15, 0) != 0;
 	scope->left_xid = scope->own_xid;
 	scope->left_cycle = scope->cycle;
 	scope->left_epoch = scope->room_epoch;
@@ -263,6 +264,7 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 		freed->workload_id = rpq_column_int64(row, 6, 0);
 		freed->attempt = (int) rpq_column_int64(row, 7, 0);
 		freed->pool_id = pool_id;
+		freed->account_id = rpq_column_int64(row, 13, 0);
 		freed->total = resources_copy(amount);
 		scope->room_freed = true;
 	}
@@ -458,6 +460,7 @@ book_free_pods(Book *book)
 		{
 			take_pod(&book->freed_pods[row], row);
 			book->freed_pods[row].amount = amount;
+			book->freed_pods[row].account_id = book->freed[i].account_id;
 		}
 	}
 	SPI_freetuptable(SPI_tuptable);

@@ -28,12 +28,14 @@ typedef struct Oracle
 } Oracle;
 
 static bool
-oracle_fits(const Lane *lane, const PoolNode *node)
+oracle_fits(const World *world, const Lane *lane, const PoolNode *node)
 {
 	int64		gpu = lane->request[0];
 	int			enough = 0;
 
 	if (!node->takes_work)
+		return false;
+	if (world->pools[node->pool].isolate && node->account != 0 && node->account != lane->account_id)
 		return false;
 	for (int k = 1; k < NKEYS; k++)
 		if (lane->request[k] > 0 && node->free[k] < lane->request[k])
@@ -66,7 +68,7 @@ oracle_node(const World *world, const Lane *lane, int pool, PoolType type)
 	int			best = -1;
 
 	for (int n = 0; n < world->nnodes; n++)
-		if (world->nodes[n].pool == pool && world->nodes[n].type == type.type && oracle_fits(lane, &world->nodes[n]) &&
+		if (world->nodes[n].pool == pool && world->nodes[n].type == type.type && oracle_fits(world, lane, &world->nodes[n]) &&
 			(best < 0 || oracle_prefers(world, n, best, type.policy)))
 			best = n;
 	return best;
@@ -78,6 +80,8 @@ oracle_take(World *world, const Lane *lane, int n, PodPlace *pod)
 	PoolNode   *node = &world->nodes[n];
 	int64		gpu = lane->request[0];
 
+	if (world->pools[node->pool].isolate)
+		node->account = lane->account_id;
 	pod->node = n;
 	pod->ndevices = 0;
 	pod->devices = palloc(sizeof(int) * (node->ndevices + 1));
@@ -118,7 +122,10 @@ static int
 oracle_gang(World *world, const Lane *lane, int pool, PoolType type, PodPlace *pods)
 {
 	int			n = 0;
+	int64	   *accounts = palloc(sizeof(int64) * (world->nnodes + 1));
 
+	for (int i = 0; i < world->nnodes; i++)
+		accounts[i] = world->nodes[i].account;
 	while (n < lane->replicas)
 	{
 		int			node = oracle_node(world, lane, pool, type);
@@ -129,6 +136,8 @@ oracle_gang(World *world, const Lane *lane, int pool, PoolType type, PodPlace *p
 	}
 	for (int i = 0; n < lane->replicas && i < n; i++)
 		oracle_give(world, lane, &pods[i]);
+	for (int i = 0; n < lane->replicas && i < world->nnodes; i++)
+		world->nodes[i].account = accounts[i];
 	return n;
 }
 

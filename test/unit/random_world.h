@@ -17,7 +17,25 @@ typedef struct Options
 	bool		large_gangs;
 	bool		cut;
 	bool		ties;			/* nodes and requests so alike that the name decides again and again */
+	bool		isolate;		/* pools that keep accounts apart */
 } Options;
+
+#define MAX_ACCOUNTS 4
+
+/* Most nodes host nobody or one account, some several: as many as there are where it was just switched on. */
+static inline void
+draw_accounts(World *world)
+{
+	int			kinds = 2 + below(4);
+
+	for (int p = 0; p < world->npools; p++)
+		world->pools[p].isolate = below(4) > 0;
+	for (int n = 0; n < world->nnodes; n++)
+		if (world->pools[world->nodes[n].pool].isolate && below(kinds) > 0)
+			world->nodes[n].account = below(5) == 0 ? SEVERAL_ACCOUNTS : 1 + below(MAX_ACCOUNTS);
+	for (int l = 0; l < world->nlanes; l++)
+		world->lanes[l].account_id = 1 + below(MAX_ACCOUNTS);
+}
 
 static inline void
 draw_nodes(World *world, Options options)
@@ -159,6 +177,8 @@ draw_world(uint64 number, Options options)
 	for (n = below(MAX_LANES + 1); n > 0; n--)
 		draw_lane(world, limits, nlimits, options);
 	draw_members(world, options);
+	if (options.isolate)
+		draw_accounts(world);
 	if (options.cut)
 		world->batch = 1 + below(12);
 	return world;

@@ -119,6 +119,26 @@ known_plans(void)
 	add_move(world, moves, &n, 0, 8000, 4);
 	moves[0].wanted = 1;
 	goes(world, moves, n, 1, "1>-", "unless it no longer fits");
+
+	for (int spread = 0; spread <= 1; spread++)
+	{
+		n = 0;
+		world = pool_of(spread ? POLICY_SPREAD : POLICY_BINPACK);
+		world->pools[0].isolate = true;
+		load_node(world, add_node(world, "a", 0, 0, 8, 64, 64), 6, 6);
+		load_node(world, add_node(world, "b", 0, 0, 8, 64, 64), 2, 2);
+		load_node(world, add_node(world, "c", 0, 0, 8, 64, 64), 1, 1);
+		add_node(world, "d", 0, 0, 8, 64, 64);
+		world->nodes[1].account = 2;
+		world->nodes[2].account = SEVERAL_ACCOUNTS;
+		for (int i = 0; i < 3; i++)
+		{
+			add_move(world, moves, &n, 0, 1000 * (3 - i), 1);
+			moves[i].account_id = 1 + i % 2;
+		}
+		moves[2].wanted = 2;
+		goes(world, moves, n, 0, "1>d 2>b 3>d", "accounts stay apart, also from what has just moved");
+	}
 }
 
 static bool
@@ -152,14 +172,23 @@ random_world(Move *moves, int *n)
 			add_pool_type(world, p, t, below(2) ? POLICY_SPREAD : POLICY_BINPACK);
 	}
 	draw_nodes(world, options);
+	if (below(2))
+		draw_accounts(world);
 	*n = 0;
 	for (int i = 1 + below(MAX_MOVES); i > 0; i--)
 	{
 		add_move(world, moves, n, below(Min(world->nnodes, 3)),
 				 below(3) == 0 ? below(10) * 100 : 1000 * (1 + below(4)), below(12));
 		moves[*n - 1].wanted = below(3) == 0 ? below(world->nnodes) : -1;
+		moves[*n - 1].account_id = 1 + below(MAX_ACCOUNTS);
 	}
 	return world;
+}
+
+static bool
+is_open(const World *world, const PoolNode *node, const Move *move)
+{
+	return !world->pools[node->pool].isolate || node->account == 0 || node->account == move->account_id;
 }
 
 /* What the moves take, on nodes as they were: nothing twice, nothing over, nothing where it may not be. */
@@ -176,8 +205,10 @@ room_is_right(World *before, const Move *moves, int n)
 		if (move->place.node < 0)
 			continue;
 		to = &before->nodes[move->place.node];
-		if (!to->takes_work || to->pool != from->pool || to->type != from->type)
+		if (!to->takes_work || to->pool != from->pool || to->type != from->type || !is_open(before, to, move))
 			return false;
+		if (before->pools[to->pool].isolate)
+			to->account = move->account_id;
 		if (move->place.ndevices != (gpu == 0 ? 0 : gpu < RPQ_UNIT ? 1 : gpu / RPQ_UNIT))
 			return false;
 		for (int d = 0; d < move->place.ndevices; d++)
@@ -208,7 +239,8 @@ missing_is_right(const World *after, const Move *moves, int n)
 		{
 			const PoolNode *to = &after->nodes[j];
 
-			if (to->takes_work && to->pool == from->pool && to->type == from->type && fits_alone(to, &moves[i]))
+			if (to->takes_work && to->pool == from->pool && to->type == from->type && is_open(after, to, &moves[i]) &&
+				fits_alone(to, &moves[i]))
 				return false;
 		}
 	}

@@ -122,6 +122,51 @@ test_more_sentences(void)
 	   "standing reasons and all that comes after them");
 }
 
+/* Nodes that host other accounts are told apart from those that have no room. */
+static void
+test_accounts(void)
+{
+	World	   *world = two_nodes();
+	Lane	   *lane = add_lane(world, 0, 50, 1, 4000, 0);
+	Check	   *checks;
+	int			n;
+
+	world->pools[0].isolate = true;
+	lane->account_id = 1;
+	load_node(world, &world->nodes[0], 2, 0);
+	load_node(world, &world->nodes[1], 3, 0);
+	world->nodes[0].account = 2;
+	world->nodes[1].account = SEVERAL_ACCOUNTS;
+	n = explain_lane(world, lane, &checks);
+	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
+			"no node of pool \"p\" has room: gpu=4 wanted, gpu=0 free in the pool, at most gpu=0 on one node; gpu=11 "
+			"more is free on nodes that do not take it (2 nodes host other accounts)",
+			"must wait: node \"n1\" has room and hosts other accounts") &&
+	   find_check(checks, n, REASON_NO_NODE_FITS)->node == 0, "nodes that host other accounts are told apart");
+	lane->request[0] = 8 * RPQ_UNIT;
+	n = explain_lane(world, lane, &checks);
+	ok(strcmp(find_check(checks, n, REASON_NO_NODE_FITS)->way_out, "must wait: node \"n1\" hosts other accounts") == 0 &&
+	   !find_check(checks, n, REASON_NO_NODE_FITS)->never, "one that would have to be empty as well");
+	lane->account_id = 2;
+	n = explain_lane(world, lane, &checks);
+	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
+			"no node of pool \"p\" has room: gpu=8 wanted, gpu=6 free in the pool, at most gpu=6 on one node; gpu=5 "
+			"more is free on nodes that do not take it (1 node hosts other accounts)",
+			"must wait: node \"n1\" needs least, gpu=2 more free"), "an account's own node is open to it");
+	lane->request[0] = 6 * RPQ_UNIT;
+	n = explain_lane(world, lane, &checks);
+	ok(find_check(checks, n, REASON_NO_NODE_FITS)->passed, "and takes it when it fits");
+	lane->account_id = 1;
+	world->nodes[0].takes_work = false;
+	world->nodes[0].why_not = "cordoned";
+	n = explain_lane(world, lane, &checks);
+	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
+			"no node of pool \"p\" has room: gpu=6 wanted, gpu=0 free in the pool, at most gpu=0 on one node; gpu=11 "
+			"more is free on nodes that do not take it (1 node cordoned, 1 node hosts other accounts)",
+			"must wait: node \"n2\" hosts other accounts"),
+	   "a cordoned node that would host another account is no way out");
+}
+
 /* ---- random worlds ---- */
 
 static bool
@@ -263,14 +308,13 @@ lift_limits(World *world, Lane *lane, int *lifted)
 }
 
 static void
-test_random(int first, int n)
+test_random(int first, int n, Options options)
 {
 	int			changed = 0;
 	int			wrong = 0;
 	int			inexact = 0;
 	int			unexplained = 0;
 	int			lifted = 0;
-	Options		options = {.exact_heads = true};
 
 	for (int i = first; i < first + n; i++)
 	{
@@ -313,10 +357,9 @@ test_random(int first, int n)
 
 /* With every limit lifted and all pools open, the plan admits exactly what the placement rows let in. */
 static void
-test_placement(int first, int n)
+test_placement(int first, int n, Options options)
 {
 	int			wrong = 0;
-	Options		options = {.exact_heads = true, .large_gangs = true};
 
 	for (int i = first; i < first + n; i++)
 	{
@@ -355,7 +398,11 @@ main(void)
 {
 	test_sentences();
 	test_more_sentences();
-	test_random(0, 500);
-	test_placement(1000, 300);
+	test_accounts();
+	test_random(0, 500, (Options) {.exact_heads = true});
+	test_placement(1000, 300, (Options) {.exact_heads = true, .large_gangs = true});
+	printf("# accounts kept apart\n");
+	test_random(5000, 500, (Options) {.exact_heads = true, .isolate = true});
+	test_placement(6000, 300, (Options) {.exact_heads = true, .large_gangs = true, .isolate = true});
 	return done_testing();
 }

@@ -65,6 +65,7 @@ same_room(const World *a, const World *b)
 {
 	for (int n = 0; n < a->nnodes; n++)
 		if (memcmp(a->nodes[n].free, b->nodes[n].free, sizeof(int64) * NKEYS) != 0 ||
+			a->nodes[n].account != b->nodes[n].account ||
 			memcmp(a->nodes[n].device_free, b->nodes[n].device_free, sizeof(int64) * a->nodes[n].ndevices) != 0)
 			return false;
 	for (int p = 0; p < a->npools; p++)
@@ -150,14 +151,14 @@ test_oracle(const char *name, int first, int n, Options options)
 
 /* Lanes and the types of pools in another order: the same plan. */
 static void
-test_shuffled(int first, int n)
+test_shuffled(int first, int n, Options options)
 {
 	int			bad = 0;
 
 	for (int i = first; i < first + n; i++)
 	{
-		World	   *straight = draw_world(i, (Options) {.large_gangs = true});
-		World	   *shuffled = draw_world(i, (Options) {.large_gangs = true});
+		World	   *straight = draw_world(i, options);
+		World	   *shuffled = draw_world(i, options);
 		CyclePlan  *a;
 		CyclePlan  *b;
 
@@ -186,19 +187,19 @@ test_shuffled(int first, int n)
 			bad += !same_admission(straight, &a->admissions[j], shuffled, &b->admissions[j]);
 		shim_reset();
 	}
-	ok(bad == 0, "lanes and types in another order: the same plan");
+	ok(bad == 0, psprintf("lanes and types in another order: the same plan%s", options.isolate ? " (accounts apart)" : ""));
 }
 
 /* What was cut off goes on in the next plan: in pieces the same admissions as at once. */
 static void
-test_pieces(int first, int n)
+test_pieces(int first, int n, Options options)
 {
 	int			bad = 0;
 
 	for (int i = first; i < first + n; i++)
 	{
-		World	   *whole = draw_world(i, (Options) {.exact_heads = true});
-		World	   *pieces = draw_world(i, (Options) {.exact_heads = true});
+		World	   *whole = draw_world(i, options);
+		World	   *pieces = draw_world(i, options);
 		CyclePlan  *plan = plan_world(whole);
 		int			done = 0;
 		bool		more = true;
@@ -224,7 +225,8 @@ test_pieces(int first, int n)
 		bad += done != plan->nadmissions;
 		shim_reset();
 	}
-	ok(bad == 0, "cut off and gone on with, a plan is the same as in one go");
+	ok(bad == 0, psprintf("cut off and gone on with, a plan is the same as in one go%s",
+						   options.isolate ? " (accounts apart)" : ""));
 }
 
 int
@@ -235,7 +237,14 @@ main(void)
 	test_oracle("large gangs", 6000, 1000, (Options) {.exact_heads = true, .large_gangs = true});
 	test_oracle("cut off", 8000, 1500, (Options) {.cut = true});
 	test_oracle("many ties", 20000, 1500, (Options) {.exact_heads = true, .ties = true});
-	test_shuffled(10000, 700);
-	test_pieces(11000, 700);
+	test_oracle("accounts apart", 30000, 2000, (Options) {.exact_heads = true, .isolate = true});
+	test_oracle("accounts apart, large gangs", 33000, 1500,
+				(Options) {.exact_heads = true, .large_gangs = true, .isolate = true});
+	test_oracle("accounts apart, many ties", 36000, 1500,
+				(Options) {.exact_heads = true, .ties = true, .isolate = true});
+	test_shuffled(10000, 700, (Options) {.large_gangs = true});
+	test_shuffled(40000, 700, (Options) {.large_gangs = true, .isolate = true});
+	test_pieces(11000, 700, (Options) {.exact_heads = true});
+	test_pieces(41000, 700, (Options) {.exact_heads = true, .isolate = true});
 	return done_testing();
 }
