@@ -305,7 +305,8 @@ COMMENT ON FUNCTION rpq.edit_pool(text, text, text[], text, text, int, rpq.resou
 'user_default_quota or workload_types back to none. With instance_type: scheduling_policy and user_default_quota '
 'of that type of the pool, both of which clear may name. default_priority: 0 to 100. queueing: backfill or '
 'best_effort. frozen: nothing is submitted or admitted, what runs goes on. min_runtime: how long a workload runs '
-'before it may be preempted. open: shared pools, off is members only. faulty_node_rotation, idle_time_sharing, '
+'before it may be preempted. open: shared pools, off is members only. isolate_accounts: a node hosts pods of one '
+'account at a time; what runs stays. faulty_node_rotation, idle_time_sharing, '
 'isolate_accounts, scheduling_policy spread: exclusive pools. Errors: 42704 unknown object, RQ004 the pool is '
 'being created or deleted, 22023 bad argument or a setting that the pool''s type does not have, 0A000 '
 'least_fragmentation, RQ009 fenced. Administrators of the pool';
