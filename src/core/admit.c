@@ -119,7 +119,8 @@ raise_largest(const Room *room, const Need *need, int64 *largest)
 
 /*
  * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
- * free on nodes that take nothing new or host other accounts.  Costs a look at the top of each type's tree, not at the nodes.
+ * free on nodes that take nothing new or host other accounts.  Costs a look at the top of each type's tree, not at the
+ * nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)

@@ -249,7 +249,7 @@ typedef struct Survey
 	bool		others_room;	/* it has the room now */
 } Survey;
 
-/* A node that takes work, but not of this account: one that has the room comes before one that would have to be empty. */
+/* A node that takes work, but not of this account: one that has the room comes before one that has to be emptied. */
 static void
 survey_others(const World *world, const Need *need, int index, Survey *survey)
 {

@@ -207,8 +207,12 @@ place_candidates(Placer *placer, int pool, const bool *usable, const Need *need,
 			spot = spots[0];
 		if (!usable[t] || !better_spot(room_get(placer, pool, t), need, &spot))
 			continue;
-		for (i = one ? 0 : nspots; i > 0 && slot_before(spot.room, spot.slot, spots[i - 1].room, spots[i - 1].slot); i--)
+		for (i = one ? 0 : nspots; i > 0; i--)
+		{
+			if (!slot_before(spot.room, spot.slot, spots[i - 1].room, spots[i - 1].slot))
+				break;
 			spots[i] = spots[i - 1];
+		}
 		spots[i] = spot;
 		nspots = one ? 1 : nspots + 1;
 	}
