@@ -75,8 +75,8 @@ CREATE TABLE rpq_store.node (
 	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
-	autoscaler_instance_id bigint,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	autoscaler_instance_id bigint,
 	UNIQUE (tenant_id, name)
 );
 CREATE INDEX node_pool ON rpq_store.node (pool_id, type_id);

@@ -460,7 +460,6 @@ CREATE TABLE rpq_store.node (
 	removing boolean NOT NULL DEFAULT false,
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
-	autoscaler_instance_id bigint,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 	UNIQUE (tenant_id, name)
 );
@@ -568,7 +567,6 @@ COMMENT ON COLUMN rpq_store.node.removing IS
 'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
 COMMENT ON COLUMN rpq_store.node.provider_id IS 'the machine''s id at its provider';
-COMMENT ON COLUMN rpq_store.node.autoscaler_instance_id IS 'the autoscaler''s instance that it came from';
 COMMENT ON COLUMN rpq_store.node.created_at IS 'when it was added';
 
 COMMENT ON TABLE rpq_store.member IS
@@ -760,10 +758,12 @@ CREATE TABLE rpq_store.hold (
 	devices int[],
 	purpose text COLLATE "C" NOT NULL CHECK (purpose IN ('stopping', 'move', 'preempt')),
 	pod_id bigint,
-	operation_id bigint
+	operation_id bigint,
+	expires_at timestamptz
 );
 CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
+CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
 CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
 
 -- Signs of life, written by executors.
@@ -936,6 +936,7 @@ COMMENT ON COLUMN rpq_store.hold.purpose IS
 	'stopping (an executor has not let go of a pod yet), move (room for a pod to come) or preempt';
 COMMENT ON COLUMN rpq_store.hold.pod_id IS 'the pod that is stopping or to be moved; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
+COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
 COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
