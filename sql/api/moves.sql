@@ -236,8 +236,8 @@ COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
 'reserves room for open moves that have none, of those not begun batch at most, on the planned target or, when that '
 'no longer takes the pod, on another; returns how many found none';
 
--- A pod that ended by itself, or was lost before it was told to stop, is the cycle's; but one replica of a gang that has
--- succeeded, while the others go on, moves with its report.
+-- A pod that ended by itself, or was lost before it was told to stop, is the cycle's; but one replica of a gang that
+-- has succeeded, while the others go on, moves with its report.
 CREATE OR REPLACE FUNCTION rpq_store.movable_now(operation_id bigint, batch int, at timestamptz)
 RETURNS TABLE (pod_migration_id bigint, status text, attended boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

@@ -461,6 +461,7 @@ CREATE TABLE rpq_store.node (
 	labels jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
 	provider_id text,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	autoscaler_instance_id bigint,
 	UNIQUE (tenant_id, name)
 );
 CREATE INDEX node_pool ON rpq_store.node (pool_id, type_id);
@@ -567,6 +568,7 @@ COMMENT ON COLUMN rpq_store.node.removing IS
 'removed by force, and kept until the last workload on it, which its client keeps locked, has left';
 COMMENT ON COLUMN rpq_store.node.labels IS 'a JSON object of an administrator''s own';
 COMMENT ON COLUMN rpq_store.node.provider_id IS 'the machine''s id at its provider';
+COMMENT ON COLUMN rpq_store.node.autoscaler_instance_id IS 'the autoscaler''s instance that it came from';
 COMMENT ON COLUMN rpq_store.node.created_at IS 'when it was added';
 
 COMMENT ON TABLE rpq_store.member IS
@@ -1128,7 +1130,6 @@ CREATE TABLE rpq_store.pod_migration (
 	ended_at timestamptz
 );
 CREATE INDEX pod_migration_operation ON rpq_store.pod_migration (operation_id, round);
-CREATE INDEX pod_migration_workload ON rpq_store.pod_migration (workload_id);
 CREATE INDEX pod_migration_open ON rpq_store.pod_migration (pod_id)
 	WHERE status IN ('planned', 'reserved', 'evicting');
 
@@ -6268,8 +6269,8 @@ COMMENT ON FUNCTION rpq_store.reserve_moves(bigint, bigint, int, timestamptz) IS
 'reserves room for open moves that have none, of those not begun batch at most, on the planned target or, when that '
 'no longer takes the pod, on another; returns how many found none';
 
--- A pod that ended by itself, or was lost before it was told to stop, is the cycle's; but one replica of a gang that has
--- succeeded, while the others go on, moves with its report.
+-- A pod that ended by itself, or was lost before it was told to stop, is the cycle's; but one replica of a gang that
+-- has succeeded, while the others go on, moves with its report.
 CREATE FUNCTION rpq_store.movable_now(operation_id bigint, batch int, at timestamptz)
 RETURNS TABLE (pod_migration_id bigint, status text, attended boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
