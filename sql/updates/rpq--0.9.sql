@@ -6042,14 +6042,15 @@ COMMENT ON FUNCTION rpq_store.move_pods(bigint[], timestamptz) IS
 -- The pods that stay keep their ids; the one that moves is a new pod, as at every placement.
 
 CREATE FUNCTION rpq_store.plan_moves(pool_id bigint, nodes bigint[], pods bigint[] DEFAULT NULL,
-	wanted bigint[] DEFAULT NULL)
+	wanted bigint[] DEFAULT NULL, folded boolean DEFAULT true)
 RETURNS TABLE (pod_id bigint, workload_id bigint, replica int, attempt int, resources rpq.resources,
 	from_node_id bigint, to_node_id bigint, devices int[])
 LANGUAGE c STABLE SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_plan_moves';
-COMMENT ON FUNCTION rpq_store.plan_moves(bigint, bigint[], bigint[], bigint[]) IS
+COMMENT ON FUNCTION rpq_store.plan_moves(bigint, bigint[], bigint[], bigint[], boolean) IS
 'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling policy, '
 'room counted down move by move, holds counted as taken; to_node_id is NULL for a pod without target. With pods, only '
-'those, each to its node of wanted (0: any) while that takes it. Writes nothing';
+'those, each to its node of wanted (0: any) while that takes it. folded: the caller holds the turn and has folded; '
+'false for one that only looks: work that has ended and was not counted yet has then left its nodes. Writes nothing';
 
 CREATE FUNCTION rpq_store.move_timeout() RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp

@@ -57,7 +57,7 @@ put_move(ReturnSetInfo *rsinfo, const PlannedMoves *plan, const Move *move)
 }
 
 /*
- * rpq_store.plan_moves(pool_id, nodes, pods, wanted)
+ * rpq_store.plan_moves(pool_id, nodes, pods, wanted, folded)
  */
 Datum
 rpq_plan_moves(PG_FUNCTION_ARGS)
@@ -78,7 +78,8 @@ rpq_plan_moves(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0) || npods != nwanted)
 		elog(ERROR, "plan_moves needs a pool, and as many wanted nodes as pods");
 	SPI_connect();
-	plan = moves_plan(PG_GETARG_INT64(0), nodes, nnodes, pods, wanted, npods);
+	plan = moves_plan(PG_GETARG_INT64(0), nodes, nnodes, pods, wanted, npods,
+					  PG_ARGISNULL(4) || PG_GETARG_BOOL(4));
 	for (int i = 0; i < plan->nmoves; i++)
 		put_move(rsinfo, plan, &plan->moves[i]);
 	SPI_finish();

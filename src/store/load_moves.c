@@ -169,7 +169,8 @@ build_moves(Book *book, PlannedMoves *plan, const NodeIndex *index, MovingPod *p
 }
 
 PlannedMoves *
-moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, const int64 *wanted, int npods)
+moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, const int64 *wanted, int npods,
+		   bool folded)
 {
 	PlannedMoves *plan = palloc0(sizeof(PlannedMoves));
 	Book	   *book = cycle_open(&pool_id, 1, CYCLE_LOOK);
@@ -177,6 +178,8 @@ moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, con
 	MovingPod  *rows;
 	int			n;
 
+	if (folded)
+		book->nfreed_pods = 0;
 	book_load_nodes(book, true);
 	rows = read_pods(book, nodes, nnodes, pods, wanted, npods, &n);
 	plan->world = build_world(book);

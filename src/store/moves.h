@@ -31,10 +31,12 @@ typedef struct PlannedMoves
 /*
  * Plans the moves of pods off nodes of a pool: those with the ids in pods, each to the node of wanted (0: any) when
  * that still takes it; or, when pods is NULL, all that stand on the nodes.  Inside an open SPI connection, at the
- * snapshot in force; under the turn, after a fold, it is what a cycle would see.  Holds count as taken, releases that
- * were not counted yet as freed.
+ * snapshot in force.  Holds count as taken.
+ *
+ * Releases that no fold has counted yet count as freed for whoever only looks.  Whoever acts, under the turn and after a
+ * fold (folded), takes what pod and node_load say: a pod that ended since then still has its place in both.
  */
 extern PlannedMoves *moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, const int64 *wanted,
-								int npods);
+								int npods, bool folded);
 
 #endif							/* RPQ_STORE_MOVES_H */

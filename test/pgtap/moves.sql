@@ -269,4 +269,25 @@ SELECT is((SELECT string_agg(format('%s %s', e.event, e.attempt), ', ' ORDER BY 
 SELECT is(t.nodes(:w7), 'm1,m1', 'not on the drained node');
 SELECT t.whole();
 
+-- What ended after the fold is still in its place: nothing is held there.  A concurrent end is a release that the fold of
+-- this transaction has not counted.
+SELECT rpq.stop(:w7) AS x \gset
+SELECT t.sync('m1') AS x \gset
+SELECT t.pass() AS x \gset
+SELECT rpq.uncordon_node('m2');
+SELECT t.submit('e', '8', 'u4', 'w8') AS w8 \gset
+SELECT t.pass() AS x \gset
+SELECT t.submit('e', '5', 'u4', 'w9') AS w9 \gset
+SELECT t.pass() AS x \gset
+SELECT pool_id AS e FROM rpq.pools WHERE name = 'e' \gset
+BEGIN;
+SELECT rpq_store.take_turns(ARRAY[:e]);
+SELECT rpq_store.fold(ARRAY[:e]);
+SELECT rpq.stop(:w8) AS x \gset
+SELECT is((SELECT m.to_node_id FROM rpq_store.plan_moves(:e, ARRAY[t.node(t.nodes(:w9))]) AS m), NULL, 'no room on the counted nodes');
+SELECT isnt((SELECT m.to_node_id FROM rpq_store.plan_moves(:e, ARRAY[t.node(t.nodes(:w9))], folded => false) AS m), NULL,
+	'room for one who only looks');
+COMMIT;
+SELECT t.whole();
+
 SELECT * FROM finish();
