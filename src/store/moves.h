@@ -33,8 +33,8 @@ typedef struct PlannedMoves
  * that still takes it; or, when pods is NULL, all that stand on the nodes.  Inside an open SPI connection, at the
  * snapshot in force.  Holds count as taken.
  *
- * Releases that no fold has counted yet count as freed for whoever only looks.  Whoever acts, under the turn and after a
- * fold (folded), takes what pod and node_load say: a pod that ended since then still has its place in both.
+ * Releases that no fold has counted yet count as freed for whoever only looks.  Whoever acts, under the turn and after
+ * a fold (folded), takes what pod and node_load say: a pod that ended since then still has its place in both.
  */
 extern PlannedMoves *moves_plan(int64 pool_id, const int64 *nodes, int nnodes, const int64 *pods, const int64 *wanted,
 								int npods, bool folded);
