@@ -29,8 +29,9 @@ PG_FUNCTION_INFO_V1(rpq_run_cycles);
 /* Which pools a caller's schedule() is about when none is named. */
 static RpqStatement own_pools = {
 	"SELECT p.pool_id FROM rpq_store.pool p"
-	" WHERE p.status <> 'deleted' AND p.pool_id = ANY (CASE WHEN $1 THEN rpq_store.seen_pools()"
-	"                                                       ELSE rpq_store.administered_pools() END)"
+	" WHERE p.pool_id = ANY (CASE WHEN $1 THEN rpq_store.seen_pools() ELSE rpq_store.administered_pools() END)"
+	"   AND (p.status <> 'deleted'"
+	"        OR NOT $1 AND EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = p.pool_id AND w.status = 'queued'))"
 	" ORDER BY p.pool_id",
 	1, {BOOLOID}
 };
@@ -242,6 +243,30 @@ scopes_to_schedule(FunctionCallInfo fcinfo, bool dry_run, int *n)
 	return scopes;
 }
 
+static RpqStatement draft_late = {"SELECT rpq_store.draft_late($1)", 1, {INT8OID}};
+
+/*
+ * What came into a pool after its deletion becomes a draft (pool_life.sql), by whoever counts it: nobody looks again at
+ * what is counted.  Whether there was any.
+ */
+static bool
+draft_late_arrivals(Book *book)
+{
+	bool		any = false;
+
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		Datum		values[1] = {Int64GetDatum(book->scopes[i].scope_id)};
+
+		if (strcmp(book->scopes[i].status, "deleted") != 0)
+			continue;
+		rpq_exec(&draft_late, values, NULL);
+		any = any || rpq_column_int64(0, 1, 0) > 0;
+		SPI_freetuptable(SPI_tuptable);
+	}
+	return any;
+}
+
 Datum
 rpq_schedule(PG_FUNCTION_ARGS)
 {
@@ -279,6 +304,8 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	else if (!dry_run)
 		book_apply(output.book, NULL);
 	cycle_close(output.book);
+	if (!dry_run)
+		draft_late_arrivals(output.book);
 	SPI_finish();
 	PG_RETURN_NULL();
 }
@@ -348,9 +375,6 @@ without_failed(int64 *scopes, int n)
 	return kept;
 }
 
-/* What came into a pool after its deletion: see pool_life.sql. */
-static RpqStatement draft_late = {"SELECT rpq_store.draft_late($1)", 1, {INT8OID}};
-
 typedef struct CycleSum
 {
 	int			pools;
@@ -374,15 +398,8 @@ run_one(int64 scope_id, bool unswept, CycleSum *sum)
 	sum->admitted += plan == NULL ? 0 : plan->nadmissions;
 	sum->more = sum->more || (plan != NULL && plan->more);
 	cycle_close(book);
-	if (book->nscopes == 1 && strcmp(book->scopes[0].status, "deleted") == 0)
-	{
-		Datum		values[1] = {Int64GetDatum(scope_id)};
-
-		rpq_exec(&draft_late, values, NULL);
-		/* the entries that it wrote are counted by the next one */
-		sum->more = sum->more || rpq_column_int64(0, 1, 0) > 0;
-		SPI_freetuptable(SPI_tuptable);
-	}
+	/* the entries that it wrote are counted by the next one */
+	sum->more = draft_late_arrivals(book) || sum->more;
 }
 
 /* What is in one of two lists, ascending. */
