@@ -8,6 +8,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.pod_report AS r
 	WHERE NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.pod_id = r.pod_id);
+	DELETE FROM rpq_store.hold WHERE purpose = 'stopping';
 	-- their executors have not had the time to find this database
 	UPDATE rpq_store.node_seen SET at = rpq.now();
 	DELETE FROM rpq_store.node_load;

@@ -60,6 +60,41 @@ COMMENT ON FUNCTION rpq_store.check_pools() IS
 'part of check_integrity: usage is within the total of each pool, which is that of its nodes; these are of its tenant, '
 'cluster and kind, and whole machines in dedicated and exclusive pools; each scope has its turn';
 
+CREATE OR REPLACE FUNCTION rpq_store.check_reports()
+RETURNS TABLE (invariant text, object text, expected text, found text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT 'reference', format('report of pod %s', r.pod_id), 'the row exists', format('no workload %s', r.workload_id)
+	FROM rpq_store.pod_report AS r
+	WHERE NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = r.workload_id)
+	UNION ALL
+	SELECT 'report', format('pod %s', p.pod_id),
+		format('a report from node %s, of workload %s', p.node_id, p.workload_id), format('node %s, workload %s', r.node_id, r.workload_id)
+	FROM rpq_store.pod_report AS r
+	JOIN rpq_store.pod AS p ON p.pod_id = r.pod_id
+	WHERE (r.node_id, r.workload_id) <> (p.node_id, p.workload_id)
+	UNION ALL
+	-- an executor lets go of a pod once: what holds its room then has a report that a cycle has yet to count
+	SELECT 'hold', format('hold %s', h.hold_id), 'a pod that an executor has still', 'none'
+	FROM rpq_store.hold AS h
+	WHERE h.purpose = 'stopping'
+	  AND NOT EXISTS (SELECT FROM rpq_store.pod_report AS r
+					  WHERE r.pod_id = h.pod_id AND r.state IN ('started', 'running'))
+	  AND NOT EXISTS (SELECT FROM rpq_store.uncounted AS u WHERE u.workload_id = h.workload_id AND u.kind = 'report')
+	UNION ALL
+	SELECT 'hold', format('hold %s', h.hold_id), 'a pod that is gone', format('pod %s is placed', h.pod_id)
+	FROM rpq_store.hold AS h
+	JOIN rpq_store.pod AS p ON p.pod_id = h.pod_id
+	WHERE h.purpose = 'stopping'
+	UNION ALL
+	SELECT 'node', format('node %s', n.name), 'unhealthy, or not silent', n.health
+	FROM rpq_store.node AS n
+	WHERE n.silent <> (n.decided_health IS NOT NULL) OR (n.silent AND n.health <> 'unhealthy')
+$$;
+COMMENT ON FUNCTION rpq_store.check_reports() IS
+'part of check_integrity: what executors reported is of pods where they were placed, and room is held only for what an '
+'executor has still';
+
 CREATE OR REPLACE FUNCTION rpq_store.check_references()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '128MB'
@@ -262,6 +297,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM rpq_store.check_lanes();
 	RETURN QUERY SELECT * FROM rpq_store.check_pools();
 	RETURN QUERY SELECT * FROM rpq_store.check_references();
+	RETURN QUERY SELECT * FROM rpq_store.check_reports();
 	RETURN QUERY SELECT * FROM rpq_store.check_operations();
 	RETURN QUERY SELECT * FROM rpq_store.check_moves();
 	RETURN QUERY SELECT * FROM rpq_store.check_recorded();
@@ -269,7 +305,7 @@ END
 $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
-'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, inventory, '
-'machine, turn, reference, operation, move, hold, history), object, what is expected, what was found; none when all is '
-'well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, also on a standby. Errors: '
-'42501. Platform administrators';
+'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, '
+'inventory, machine, turn, reference, report, operation, move, hold, history), object, what is expected, what was'
+' found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, '
+'also on a standby. Errors: 42501. Platform administrators';

@@ -131,8 +131,8 @@ BEGIN
 	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools) AND n.silent AND s.at > cutoff;
 	GET DIAGNOSTICS changed = ROW_COUNT;
 	UPDATE rpq_store.node AS n
-	SET health = 'unhealthy', health_reason = format('no sign of life since %s', s.at), silent = true,
-		decided_health = n.health, decided_reason = n.health_reason
+	SET health = 'unhealthy', silent = true, decided_health = n.health, decided_reason = n.health_reason,
+		health_reason = format('no sign of life since %s UTC', date_trunc('second', s.at AT TIME ZONE 'UTC'))
 	FROM rpq_store.node_seen AS s
 	WHERE s.node_id = n.node_id AND n.pool_id = ANY (hear_nodes.pools) AND n.health <> 'unhealthy' AND s.at <= cutoff;
 	GET DIAGNOSTICS more = ROW_COUNT;

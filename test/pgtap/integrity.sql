@@ -134,6 +134,14 @@ SELECT pg_temp.breaks('UPDATE rpq_store.usage SET type_id = 99 WHERE account_id 
 SELECT pg_temp.breaks('INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose) VALUES (1, 99, 1, '''', ''move'')',
 	'reference', 'hold');
 SELECT pg_temp.breaks('UPDATE rpq_store.member_quota SET type_id = 99', 'reference', 'quota of account 1');
+-- reports
+SELECT pg_temp.breaks('INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, at) VALUES (99, 1, 99, 1, ''gone'', now())',
+	'reference', 'report of pod 99');
+SELECT pg_temp.breaks('INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, at)
+	SELECT pod_id, node_id + 1, workload_id, attempt, ''running'', now() FROM rpq_store.pod LIMIT 1', 'report', 'pod');
+SELECT pg_temp.breaks('INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, purpose, pod_id) SELECT 1, node_id, workload_id, '''',
+	''stopping'', 99 FROM rpq_store.pod LIMIT 1', 'hold', 'hold');
+SELECT pg_temp.breaks('UPDATE rpq_store.node SET silent = true', 'node', 'node');
 -- operations
 SELECT pg_temp.breaks('INSERT INTO rpq_store.operation_pool SELECT pool_id, operation_id FROM rpq_store.operation', 'operation', 'pool');
 SELECT pg_temp.breaks('UPDATE rpq_store.operation SET status = ''running'', lease_until = now() - interval ''1 s'', owner_pid = 1',
