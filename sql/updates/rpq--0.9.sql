@@ -8395,7 +8395,8 @@ AS $$
 	WHERE NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = r.workload_id)
 	UNION ALL
 	SELECT 'report', format('pod %s', p.pod_id),
-		format('a report from node %s, of workload %s', p.node_id, p.workload_id), format('node %s, workload %s', r.node_id, r.workload_id)
+		format('a report from node %s, of workload %s', p.node_id, p.workload_id),
+		format('node %s, workload %s', r.node_id, r.workload_id)
 	FROM rpq_store.pod_report AS r
 	JOIN rpq_store.pod AS p ON p.pod_id = r.pod_id
 	WHERE (r.node_id, r.workload_id) <> (p.node_id, p.workload_id)
