@@ -86,23 +86,27 @@ SELECT is(concat_ws(' ', t.status(:a), t.status(:b), t.status(:c), t.status(:b9)
 SELECT is(t.room(:b9), 'no_node_fits t, gang_does_not_fit f', 'the gang has one node');
 SELECT * FROM t.whole();
 
--- A hold keeps its account's node as well.
+-- What an executor has not let go of keeps its account's node as well, in the cycle that counts its end and later.
+SELECT p.pod_id AS pb FROM rpq.pods AS p WHERE p.workload_id = :b \gset
+SELECT count(*) FROM rpq.sync_node(node => 'n2', running => ARRAY[:pb]) \g /dev/null
+SELECT is(t.cycle(), '0', 'a pod that its executor has');
 SELECT rpq.stop(:b), rpq.stop(:b9) \g /dev/null
-INSERT INTO rpq_store.node_seen (node_id, at) SELECT n.node_id, rpq.now() FROM rpq_store.node AS n WHERE n.name = 'n2';
-INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, resources, devices, purpose, pod_id)
-	SELECT n.pool_id, n.node_id, :b, 'gpu=1', '{7}', 'stopping', -1 FROM rpq_store.node AS n WHERE n.name = 'n2';
-SELECT is(t.admits(), 0::bigint, 'what is still stopping keeps others off');
+SELECT is(t.cycle(), '0', 'what is still stopping keeps others off');
+SELECT is((SELECT count(*) FROM rpq_store.pod AS p JOIN rpq_store.node AS n USING (node_id) WHERE n.name = 'n2'), 0::bigint,
+	'without a pod on the node');
 SELECT is(t.reason(:c), 'no node of pool "x" has room: gpu=1 wanted, gpu=0 free in the pool, at most gpu=0 on one node; gpu=7 '
 	'more is free on nodes that do not take it (2 nodes host other accounts)', 'and says so');
 SELECT is(t.room(:c), 'no_node_fits f', 'so does explain');
+SELECT is(t.admits(), 0::bigint, 'and a person''s cycle');
 SELECT t.submit('x', '1', 'u2') AS b5 \gset
-SELECT is(t.admits(), 1::bigint, 'its own account it does not');
+SELECT is(t.cycle(), '1', 'its own account it lets in');
+SELECT is(t.nodes(:b5), 'n2', 'there');
 SELECT rpq.stop(:b5) \g /dev/null
-DELETE FROM rpq_store.hold;
-DELETE FROM rpq_store.node_seen;
-SELECT rpq_store.take_turns(ARRAY[p.pool_id]) FROM rpq_store.pool AS p WHERE p.name = 'x' \g /dev/null
-SELECT is(t.cycle(), '1', 'with the hold gone u3 enters');
+SELECT is(t.cycle(), '0', 'the node is still that account''s');
+SELECT count(*) FROM rpq.sync_node(node => 'n2') \g /dev/null
+SELECT is(t.cycle(), '1', 'when the executor has let go, u3 enters');
 SELECT is(t.hosts(), 'n1 u1, n2 u3', 'n2');
+SELECT * FROM t.whole();
 
 -- Off again: accounts share.
 SELECT t.submit('x', '2', 'u2') AS b6 \gset

@@ -139,6 +139,19 @@ known_plans(void)
 		moves[2].wanted = 2;
 		goes(world, moves, n, 0, "1>d 2>b 3>d", "accounts stay apart, also from what has just moved");
 	}
+
+	n = 0;
+	world = pool_of(POLICY_SPREAD);
+	world->pools[0].isolate = true;
+	load_node(world, add_node(world, "a", 0, 0, 8, 64, 64), 8, 8);
+	add_node(world, "b", 0, 0, 7, 64, 64);
+	add_node(world, "c", 0, 0, 4, 64, 64);
+	add_move(world, moves, &n, 0, 5000, 1);
+	add_move(world, moves, &n, 0, 2000, 1);
+	add_move(world, moves, &n, 0, 1000, 1);
+	moves[0].account_id = moves[1].account_id = 1;
+	moves[2].account_id = 2;
+	goes(world, moves, n, 0, "1>b 2>b 3>c", "what spread leaves no node for, the tighter plan does");
 }
 
 static bool
