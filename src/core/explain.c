@@ -366,6 +366,8 @@ placement_way_out(Explanation *ex, Check *check, int pool, const bool *usable, i
 		if (survey.nearest >= 0)
 			appendStringInfo(&text, ": node \"%s\" needs least%s, %s more free", world->nodes[survey.nearest].name,
 							 replicas > 1 ? " for the next" : "", positive_text(world, survey.missing));
+		if (survey.nearest >= 0 && world->nodes[survey.nearest].lacks != NULL)
+			appendStringInfo(&text, " (its machine lacks %s at present)", world->nodes[survey.nearest].lacks);
 	}
 	if (!check->never)
 		append_not_open(&text, world, &survey);

@@ -69,6 +69,7 @@ typedef struct PoolNode
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
 	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices */
 	int64	   *capacity;		/* [nkeys] or NULL: unknown; only explanations read it */
+	const char *lacks;			/* what its machine does not have at present; NULL: nothing; only for explanations */
 } PoolNode;
 
 typedef enum LimitKind

@@ -259,6 +259,12 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 	node->type = book_type(book, row->type_id);
 	node->takes_work = row->takes_work;
 	node->why_not = row->why_not;
+	if (!resources_equal(row->usable, row->capacity))
+	{
+		int64	   *missing = book_vector(book, resources_sub(row->capacity, row->usable), 0);
+
+		node->lacks = resources_text(book_resources(book, missing));
+	}
 	node->account = scope->isolate ? row->account : 0;
 	if (*last_vector == NULL || *last_usable != row->usable)
 	{

@@ -42,5 +42,12 @@ SELECT t.submit('c1-gpu', '1', 'u1', 'w3') AS w3 \gset
 SELECT lives_ok('SELECT t.pass()', 'the pass does not fail');
 SELECT is(t.state(), 'w1 runs n2, w2 runs n1, w3 pool_quota ', 'w1 runs on, w3 waits');
 SELECT is((SELECT format('%s %s', t.gpu(available), t.gpu(reported)) FROM rpq.nodes WHERE name = 'n2'), '0 6', 'n2 has nothing free');
+-- with nothing on it, it is still too small for eight
+SELECT rpq.report_finished(:w1) AS x, rpq.stop(:w3) AS y \gset
+SELECT count(*) AS x FROM rpq.sync_node('n2', capacity => 'gpu=6') \gset
+SELECT t.submit('c1-gpu', '8', 'u1', 'w4') AS w4 \gset
+SELECT t.pass() AS x \gset
+SELECT is((SELECT way_out FROM rpq.explain(:w4) WHERE check_name = 'no_node_fits' AND NOT passed),
+		  'must wait: node "n2" needs least, gpu=2 more free (its machine lacks gpu=2 at present)', 'explain names what is missing');
 SELECT t.whole();
 SELECT * FROM finish();
