@@ -30,8 +30,8 @@ PG_FUNCTION_INFO_V1(rpq_run_cycles);
 static RpqStatement own_pools = {
 	"SELECT p.pool_id FROM rpq_store.pool p"
 	" WHERE p.pool_id = ANY (CASE WHEN $1 THEN rpq_store.seen_pools() ELSE rpq_store.administered_pools() END)"
-	"   AND (p.status <> 'deleted'"
-	"        OR NOT $1 AND EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = p.pool_id AND w.status = 'queued'))"
+	"   AND (p.status <> 'deleted' OR NOT $1 AND EXISTS ("
+	"        SELECT FROM rpq_store.workload w WHERE w.scope_id = p.pool_id AND w.status = 'queued'))"
 	" ORDER BY p.pool_id",
 	1, {BOOLOID}
 };
