@@ -15,7 +15,7 @@ BEGIN
 	PERFORM rpq_store.fold(pools);
 	SELECT * INTO subject FROM rpq_store.node AS n WHERE n.node_id = named;
 	PERFORM rpq_store.refuse_draining(ARRAY[named]);
-	PERFORM rpq_store.refuse_moves(subject.pool_id, ARRAY[named]);
+	PERFORM rpq_store.refuse_moves(subject.pool_id, ARRAY[named], true);
 	UPDATE rpq_store.node AS n SET schedulable = false WHERE n.node_id = named AND n.schedulable;
 	RETURN rpq_store.open_operation('drain', 'drain_node', subject.pool_id, ARRAY[subject.pool_id],
 		jsonb_build_object('node', subject.name, 'node_id', named, 'schedulable', subject.schedulable));

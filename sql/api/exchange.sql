@@ -68,13 +68,16 @@ BEGIN
 	FROM unnest(take_pools.others || take_pools.subject_id) AS s (scope_id) WHERE s.scope_id IS NOT NULL;
 	PERFORM rpq_store.take_turns(scopes);
 	PERFORM rpq_store.fold(scopes);
-	PERFORM rpq_store.check_free(scopes);
+	-- a shared pool is held by a drain of its own alone, which is in nobody's way
+	PERFORM rpq_store.check_free(ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
+									   WHERE p.pool_id = ANY (scopes) AND p.type <> 'shared'));
 	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = take_pools.subject_id;
 	RETURN subject;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_pools(bigint, bigint[]) IS
-'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one is not free; '
+'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one that is not shared '
+'is not free; '
 'the subject as it then is. NULLs among the others are left out';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_partners(subject rpq_store.pool, others bigint[]) RETURNS void

@@ -309,6 +309,20 @@ COMMENT ON FUNCTION rpq_store.blame_nodes(bigint[], bigint[]) IS
 'nodes of these pools that executors blame for the end of a pod of these workloads turn degraded; returns them. The '
 'caller holds the turns';
 
+-- A move makes another attempt of the same stay on nodes, which the wish is still about.
+CREATE OR REPLACE FUNCTION rpq_store.wished_stop(workload_id bigint) RETURNS rpq_store.entry
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT e.* FROM rpq_store.entry AS e
+	WHERE e.workload_id = $1 AND e.kind = 'report' AND e.status = 'stopped'
+	  AND NOT EXISTS (SELECT FROM rpq_store.entry AS r
+					  WHERE r.workload_id = $1 AND r.kind = 'release' AND r.attempt >= e.attempt)
+	ORDER BY e.entry_id LIMIT 1
+$$;
+COMMENT ON FUNCTION rpq_store.wished_stop(bigint) IS
+'the entry with which stop_placed asked for the end of the workload''s present stay, since its client kept the row '
+'locked; NULL: there is none';
+
 CREATE OR REPLACE FUNCTION rpq_store.end_reported(workloads bigint[], at timestamptz) RETURNS SETOF rpq_store.entry
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -334,11 +348,11 @@ AS $$
 		ORDER BY p.workload_id, p.at, p.outcome = 'failed' DESC NULLS LAST, p.pod_id),
 	-- what stop_placed passed over since its client kept the row locked
 	wished AS (
-		SELECT DISTINCT ON (w.workload_id) w.workload_id, w.attempt, 'stopped' AS ends, e.cause, e.detail
+		SELECT w.workload_id, w.attempt, 'stopped' AS ends, e.cause, e.detail
 		FROM rpq_store.workload AS w
-		JOIN rpq_store.entry AS e ON e.workload_id = w.workload_id AND e.attempt = w.attempt
-		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running') AND e.kind = 'report'
-		  AND e.status = 'stopped' AND w.workload_id NOT IN (SELECT b.workload_id FROM broken AS b)
+		CROSS JOIN LATERAL rpq_store.wished_stop(w.workload_id) AS e
+		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running') AND e.entry_id IS NOT NULL
+		  AND w.workload_id NOT IN (SELECT b.workload_id FROM broken AS b)
 		ORDER BY w.workload_id, e.entry_id),
 	verdict AS (
 		SELECT b.* FROM broken AS b
@@ -400,8 +414,7 @@ AS $$
 	HAVING bool_or(coalesce(r.state IN ('lost', 'gone') OR r.outcome IN ('failed', 'stopped') OR r.node_fault, false))
 		OR bool_and(coalesce(r.outcome = 'succeeded', false))
 		OR (w.status = 'starting' AND bool_and(coalesce(r.state IN ('running', 'finished'), false)))
-		OR EXISTS (SELECT FROM rpq_store.entry AS e WHERE e.workload_id = w.workload_id AND e.kind = 'report'
-				   AND e.status = 'stopped' AND e.attempt = max(w.attempt))
+		OR (rpq_store.wished_stop(w.workload_id)).entry_id IS NOT NULL
 $$;
 COMMENT ON FUNCTION rpq_store.unsettled_reports(bigint[]) IS
 'those of these workloads that reports would have to change and have not: their row is locked by a client, or a pod '

@@ -22,13 +22,13 @@ BEGIN
 		plan_move.busy := rpq_store.check_named_nodes(source.pool_id, plan_move.picked, receiving, receiving, evacuate,
 			NOT receiving);
 		IF plan_move.busy <> '{}' THEN
-			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked);
+			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked, NOT receiving);
 		END IF;
 		RETURN;
 	END IF;
 	choice := rpq_store.pick_amount(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
 	IF choice.picked IS NULL AND NOT receiving THEN
-		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced);
+		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced, true);
 		SELECT array_agg(c.node_id) INTO in_use
 		FROM rpq_store.node_candidates(source.pool_id, type_id, false) AS c WHERE NOT c.idle;
 		IF in_use IS NOT NULL THEN

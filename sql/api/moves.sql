@@ -26,25 +26,33 @@ COMMENT ON FUNCTION rpq_store.move_timeout() IS
 'how long a drain, resize or move of nodes waits for one pod''s executor, or for a client that keeps its workload''s '
 'row locked';
 
-CREATE OR REPLACE FUNCTION rpq_store.describe_pods(pods bigint[]) RETURNS text
+CREATE OR REPLACE FUNCTION rpq_store.counted(number bigint, word text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT format('%s %s%s', $1, $2, CASE WHEN $1 <> 1 THEN 's' END) $$;
+COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS 'a number with its noun: 1 pod, 2 pods';
+
+CREATE OR REPLACE FUNCTION rpq_store.describe_pods(pods bigint[], named_in bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(format('%s: %s%s', s.name, s.what, CASE WHEN s.more > 0 THEN format(' and %s more', s.more) END),
-		'; ' ORDER BY s.name)
-	FROM (SELECT k.name, string_agg(k.what, ', ' ORDER BY k.place) FILTER (WHERE k.place <= 10) AS what,
-			count(*) - 10 AS more
-		  FROM (SELECT n.name, format('workload %s replica %s (%s)', p.workload_id, p.replica, w.resources) AS what,
+	SELECT string_agg(CASE WHEN s.named
+			THEN format('%s: %s%s', s.name, s.what, CASE WHEN s.pods > 10 THEN format(' and %s more', s.pods - 10) END)
+			ELSE format('%s: %s', s.name, rpq_store.counted(s.pods, 'pod')) END, '; ' ORDER BY s.name)
+	FROM (SELECT k.name, k.named, string_agg(k.what, ', ' ORDER BY k.place) FILTER (WHERE k.place <= 10) AS what,
+			count(*) AS pods
+		  FROM (SELECT n.name, n.pool_id IS NOT DISTINCT FROM $2 AS named,
+					format('workload %s replica %s (%s)', p.workload_id, p.replica, w.resources) AS what,
 					row_number() OVER (PARTITION BY n.name ORDER BY p.workload_id, p.replica) AS place
 				FROM rpq_store.pod AS p
 				JOIN rpq_store.node AS n ON n.node_id = p.node_id
 				JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 				WHERE p.pod_id = ANY ($1)) AS k
-		  GROUP BY k.name) AS s
+		  GROUP BY k.name, k.named) AS s
 $$;
-COMMENT ON FUNCTION rpq_store.describe_pods(bigint[]) IS
-'pods in words, by node: their workloads with replica and amounts, ten a node';
+COMMENT ON FUNCTION rpq_store.describe_pods(bigint[], bigint) IS
+'pods in words, by node: of nodes of the pool named_in their workloads with replica and amounts, ten a node; of others '
+'their number, which is for those who may not see them';
 
-CREATE OR REPLACE FUNCTION rpq_store.refuse_moves(pool_id bigint, nodes bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION rpq_store.refuse_moves(pool_id bigint, nodes bigint[], named boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -57,18 +65,14 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006',
 			MESSAGE = format('%s cannot be placed elsewhere in pool "%s"', rpq_store.counted(cardinality(stuck), 'pod'),
 				(SELECT p.name FROM rpq_store.pool AS p WHERE p.pool_id = refuse_moves.pool_id)),
-			DETAIL = rpq_store.describe_pods(stuck),
+			DETAIL = rpq_store.describe_pods(stuck, CASE WHEN refuse_moves.named THEN refuse_moves.pool_id END),
 			HINT = 'Stop some of this work, or wait until other nodes of the same instance type have room for it.';
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.refuse_moves(bigint, bigint[]) IS
-'refuses (RQ006, naming nodes, workloads and amounts) when a pod on the nodes has no place elsewhere in the pool';
-
-CREATE OR REPLACE FUNCTION rpq_store.counted(number bigint, word text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT format('%s %s%s', $1, $2, CASE WHEN $1 <> 1 THEN 's' END) $$;
-COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS 'a number with its noun: 1 pod, 2 pods';
+COMMENT ON FUNCTION rpq_store.refuse_moves(bigint, bigint[], boolean) IS
+'refuses (RQ006) when a pod on the nodes has no place elsewhere in the pool; the errdetail says nodes, with named '
+'workloads and amounts, else the number of pods';
 
 CREATE OR REPLACE FUNCTION rpq_store.write_moves(operation_id bigint, pool_id bigint, nodes bigint[], pods bigint[],
 	at timestamptz) RETURNS int
@@ -126,7 +130,9 @@ BEGIN
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
 	IF written < standing THEN
-		PERFORM rpq_store.refuse_moves(begin_moves.pool_id, begin_moves.nodes);
+		PERFORM rpq_store.refuse_moves(begin_moves.pool_id, begin_moves.nodes,
+			(SELECT o.pool_id = begin_moves.pool_id FROM rpq_store.operation AS o
+			 WHERE o.operation_id = begin_moves.operation_id));
 	END IF;
 	UPDATE rpq_store.operation AS o
 	SET state = o.state || jsonb_build_object('draining', coalesce(o.state->'draining', '[]') || (
@@ -343,7 +349,8 @@ BEGIN
 			ELSE 'pods cannot be placed elsewhere any more' END,
 		DETAIL = coalesce(rpq_store.describe_pods(ARRAY(
 			SELECT p.pod_id FROM rpq_store.pod AS p
-			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))), ''),
+			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id))),
+			(SELECT o.pool_id FROM rpq_store.operation AS o WHERE o.operation_id = raise_blocked.operation_id)), ''),
 		HINT = 'Pods that were moved stay where they are. Stop what still stands there, or try the operation again.';
 END
 $$;

@@ -189,6 +189,16 @@ COMMENT ON FUNCTION rpq_store.pick_by_quota(bigint, bigint, rpq.resources) IS
 'idle nodes of the type in the source whose primary resource sums exactly to the quota; RQ005 when there are too '
 'few. The caller holds the source''s turn and has folded';
 
+-- A caller sees the nodes that it names.  Where they went until the operation ran is read by whoever reads its error.
+CREATE OR REPLACE FUNCTION rpq_store.whereabouts(place rpq_store.pool) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN ($1).type = 'shared' OR current_setting('rpq.action') IS DISTINCT FROM 'run_operations'
+		THEN format('in pool "%s"', ($1).name) ELSE 'in another pool' END
+$$;
+COMMENT ON FUNCTION rpq_store.whereabouts(rpq_store.pool) IS
+'where a node is, for an errdetail; a pool that may be hidden from who reads the operation''s error is not named';
+
 CREATE OR REPLACE FUNCTION rpq_store.check_named_nodes(source_id bigint, nodes bigint[], receiving boolean DEFAULT true,
 	whole boolean DEFAULT true, evacuate boolean DEFAULT false, named boolean DEFAULT false, OUT busy bigint[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -204,7 +214,7 @@ BEGIN
 		array_agg(n.node_id ORDER BY n.name)
 			FILTER (WHERE l.pods > 0 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
 		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				THEN format('in pool "%s"', p.name) WHEN n.draining OR n.removing THEN 'draining'
+				THEN rpq_store.whereabouts(p) WHEN n.draining OR n.removing THEN 'draining'
 				ELSE 'takes no work' END), ', ' ORDER BY n.name)
 			FILTER (WHERE n.pool_id IS DISTINCT FROM check_named_nodes.source_id OR n.draining OR n.removing
 				OR (check_named_nodes.receiving AND NOT (n.schedulable AND n.health = 'healthy'))),

@@ -84,10 +84,12 @@ BEGIN
 	UPDATE rpq_store.operation AS o
 	SET status = 'cancelled', ended_at = greatest(rpq.now(), o.started_at), cancelling = false, waiting = false
 	WHERE o.operation_id = subject.operation_id;
-	-- a pool that was never made is gone, and its name free; any other is what it was
+	-- a pool that was never made is gone, and its name free; any other is what it was, also one whose creation failed
+	-- and is tried again: nodes, members and work may have come into it since
 	UPDATE rpq_store.pool AS p
-	SET status = CASE WHEN subject.kind = 'create' THEN 'deleted' ELSE coalesce(subject.pool_status, 'ready') END,
-		deleted_at = CASE WHEN subject.kind = 'create' THEN rpq.now() END
+	SET status = CASE WHEN subject.pool_status = 'creating' THEN 'deleted'
+			ELSE coalesce(subject.pool_status, 'ready') END,
+		deleted_at = CASE WHEN subject.pool_status = 'creating' THEN rpq.now() END
 	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting') AND subject.kind <> 'rotate';
 	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
 END
@@ -208,7 +210,8 @@ COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
 'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
 'said last, advanced for one that waits after it got further';
 
--- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
+-- The turns and the row are taken outside the block, so that they are still held when the failure is written.  Who
+-- holds turns waits for no row: one that a cancellation in an open transaction has is left for later.  What a new
 -- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it waits.  So does one that cannot be
 -- undone now: its next step fails again, and is undone then.
 CREATE OR REPLACE FUNCTION rpq_store.attempt_operation(operation_id bigint, stays boolean) RETURNS text
@@ -221,6 +224,11 @@ DECLARE
 	why text;
 	code text;
 BEGIN
+	PERFORM FROM rpq_store.operation AS o
+	WHERE o.operation_id = attempt_operation.operation_id FOR NO KEY UPDATE SKIP LOCKED;
+	IF NOT FOUND THEN
+		RETURN 'waiting';
+	END IF;
 	BEGIN
 		IF attempt_operation.stays THEN
 			RETURN rpq_store.step_operation(attempt_operation.operation_id, true);

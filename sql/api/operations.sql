@@ -126,8 +126,11 @@ BEGIN
 	SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named;
 	IF subject.status = 'pending' OR rpq_store.try_turns(scopes) THEN
 		PERFORM rpq_store.take_turns(scopes);
-		SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named FOR NO KEY UPDATE;
-		IF subject.status NOT IN ('pending', 'running') THEN
+		SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named FOR NO KEY UPDATE SKIP LOCKED;
+		IF NOT FOUND THEN
+			RAISE EXCEPTION USING ERRCODE = '55P03',
+				MESSAGE = format('another transaction is cancelling operation %s', named), HINT = 'Try again later.';
+		ELSIF subject.status NOT IN ('pending', 'running') THEN
 			RETURN false;
 		END IF;
 		subject.cancelling := true;
@@ -152,8 +155,8 @@ $$;
 COMMENT ON FUNCTION rpq.cancel_operation(bigint) IS
 'ends a pending operation at once, and a running one after the step in hand: what it has begun is undone, what it has '
 'moved within a pool stays. A pool that it was to create is gone with it, any other is as before. id: the operation. '
-'Returns false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id, RQ009 fenced. '
-'Administrators of its pool';
+'Returns false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id, 55P03 another '
+'transaction is cancelling it, RQ009 fenced. Administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.retry_operation(id bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'retry_operation'

@@ -33,7 +33,7 @@ BEGIN
 		RETURN;
 	END IF;
 	IF NOT too_much THEN
-		PERFORM rpq_store.refuse_moves(subject.pool_id, choice.unplaced);
+		PERFORM rpq_store.refuse_moves(subject.pool_id, choice.unplaced, true);
 	END IF;
 	SELECT rpq_store.describe_busy(array_agg(c.node_id), true) INTO in_use
 	FROM rpq_store.node_candidates(subject.pool_id, pick_to_shrink.type_id, false) AS c WHERE NOT c.idle;
@@ -124,8 +124,8 @@ BEGIN
 		|| rpq_store.check_named_nodes(subject.pool_id, plan_resize.removing, receiving, receiving, evacuate,
 			true);
 	IF plan_resize.busy <> '{}' THEN
-		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding);
-		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing);
+		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding, false);
+		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing, true);
 	END IF;
 END
 $$;

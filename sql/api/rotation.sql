@@ -63,14 +63,17 @@ COMMENT ON FUNCTION rpq_store.find_spare(rpq_store.faulty_node) IS
 'a healthy idle node of the shared pool, of the same instance type, that may take the place of a faulty one; NULL: '
 'none. Exact for who holds the turn of the shared pool';
 
+-- The worker does this before its cycles, so a swap that fails (a total out of range, say) must not take them with it.
 CREATE OR REPLACE FUNCTION rpq_store.swap_node(operation_id bigint, faulty rpq_store.faulty_node, spare_id bigint)
-RETURNS void
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	names jsonb := jsonb_build_object('faulty', faulty.name, 'spare',
 		(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = spare_id));
+	said text;
+	code text;
 BEGIN
 	UPDATE rpq_store.node AS n
 	SET pool_id = CASE n.node_id WHEN faulty.node_id THEN faulty.shared_id ELSE faulty.pool_id END
@@ -85,10 +88,17 @@ BEGIN
 	PERFORM rpq_store.record('rotate', 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id,
 		jsonb_build_object('node', names->'faulty'), jsonb_build_object('node', names->'spare'), swap_node.operation_id)
 	FROM rpq_store.pool AS p WHERE p.pool_id = faulty.pool_id;
+	RETURN true;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, code = RETURNED_SQLSTATE;
+	RAISE WARNING USING ERRCODE = code, MESSAGE = format('operation %s cannot swap the node now: %s',
+		swap_node.operation_id, said);
+	RETURN false;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.swap_node(bigint, rpq_store.faulty_node, bigint) IS
-'swaps a faulty node for a spare and ends the operation that asked for it. The caller holds both turns';
+'swaps a faulty node for a spare and ends the operation that asked for it; false, with a warning and nothing changed, '
+'when that fails. The caller holds both turns';
 
 -- Pods of the faulty node are lost when it turns unhealthy; where a client keeps one's workload locked, the node waits.
 CREATE OR REPLACE FUNCTION rpq_store.swap_faulty(pool_id bigint, scopes bigint[]) RETURNS int
@@ -114,8 +124,7 @@ BEGIN
 		  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = f.node_id);
 		CONTINUE WHEN NOT FOUND;
 		spare := rpq_store.find_spare(faulty);
-		IF spare IS NOT NULL THEN
-			PERFORM rpq_store.swap_node(asked, faulty, spare);
+		IF spare IS NOT NULL AND rpq_store.swap_node(asked, faulty, spare) THEN
 			swapped := swapped + 1;
 		END IF;
 	END LOOP;

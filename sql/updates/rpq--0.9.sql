@@ -3669,6 +3669,20 @@ COMMENT ON FUNCTION rpq_store.blame_nodes(bigint[], bigint[]) IS
 'nodes of these pools that executors blame for the end of a pod of these workloads turn degraded; returns them. The '
 'caller holds the turns';
 
+-- A move makes another attempt of the same stay on nodes, which the wish is still about.
+CREATE FUNCTION rpq_store.wished_stop(workload_id bigint) RETURNS rpq_store.entry
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT e.* FROM rpq_store.entry AS e
+	WHERE e.workload_id = $1 AND e.kind = 'report' AND e.status = 'stopped'
+	  AND NOT EXISTS (SELECT FROM rpq_store.entry AS r
+					  WHERE r.workload_id = $1 AND r.kind = 'release' AND r.attempt >= e.attempt)
+	ORDER BY e.entry_id LIMIT 1
+$$;
+COMMENT ON FUNCTION rpq_store.wished_stop(bigint) IS
+'the entry with which stop_placed asked for the end of the workload''s present stay, since its client kept the row '
+'locked; NULL: there is none';
+
 CREATE FUNCTION rpq_store.end_reported(workloads bigint[], at timestamptz) RETURNS SETOF rpq_store.entry
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -3694,11 +3708,11 @@ AS $$
 		ORDER BY p.workload_id, p.at, p.outcome = 'failed' DESC NULLS LAST, p.pod_id),
 	-- what stop_placed passed over since its client kept the row locked
 	wished AS (
-		SELECT DISTINCT ON (w.workload_id) w.workload_id, w.attempt, 'stopped' AS ends, e.cause, e.detail
+		SELECT w.workload_id, w.attempt, 'stopped' AS ends, e.cause, e.detail
 		FROM rpq_store.workload AS w
-		JOIN rpq_store.entry AS e ON e.workload_id = w.workload_id AND e.attempt = w.attempt
-		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running') AND e.kind = 'report'
-		  AND e.status = 'stopped' AND w.workload_id NOT IN (SELECT b.workload_id FROM broken AS b)
+		CROSS JOIN LATERAL rpq_store.wished_stop(w.workload_id) AS e
+		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running') AND e.entry_id IS NOT NULL
+		  AND w.workload_id NOT IN (SELECT b.workload_id FROM broken AS b)
 		ORDER BY w.workload_id, e.entry_id),
 	verdict AS (
 		SELECT b.* FROM broken AS b
@@ -3760,8 +3774,7 @@ AS $$
 	HAVING bool_or(coalesce(r.state IN ('lost', 'gone') OR r.outcome IN ('failed', 'stopped') OR r.node_fault, false))
 		OR bool_and(coalesce(r.outcome = 'succeeded', false))
 		OR (w.status = 'starting' AND bool_and(coalesce(r.state IN ('running', 'finished'), false)))
-		OR EXISTS (SELECT FROM rpq_store.entry AS e WHERE e.workload_id = w.workload_id AND e.kind = 'report'
-				   AND e.status = 'stopped' AND e.attempt = max(w.attempt))
+		OR (rpq_store.wished_stop(w.workload_id)).entry_id IS NOT NULL
 $$;
 COMMENT ON FUNCTION rpq_store.unsettled_reports(bigint[]) IS
 'those of these workloads that reports would have to change and have not: their row is locked by a client, or a pod '
@@ -4234,6 +4247,16 @@ COMMENT ON FUNCTION rpq_store.pick_by_quota(bigint, bigint, rpq.resources) IS
 'idle nodes of the type in the source whose primary resource sums exactly to the quota; RQ005 when there are too '
 'few. The caller holds the source''s turn and has folded';
 
+-- A caller sees the nodes that it names.  Where they went until the operation ran is read by whoever reads its error.
+CREATE FUNCTION rpq_store.whereabouts(place rpq_store.pool) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE WHEN ($1).type = 'shared' OR current_setting('rpq.action') IS DISTINCT FROM 'run_operations'
+		THEN format('in pool "%s"', ($1).name) ELSE 'in another pool' END
+$$;
+COMMENT ON FUNCTION rpq_store.whereabouts(rpq_store.pool) IS
+'where a node is, for an errdetail; a pool that may be hidden from who reads the operation''s error is not named';
+
 CREATE FUNCTION rpq_store.check_named_nodes(source_id bigint, nodes bigint[], receiving boolean DEFAULT true,
 	whole boolean DEFAULT true, evacuate boolean DEFAULT false, named boolean DEFAULT false, OUT busy bigint[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -4249,7 +4272,7 @@ BEGIN
 		array_agg(n.node_id ORDER BY n.name)
 			FILTER (WHERE l.pods > 0 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
 		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
-				THEN format('in pool "%s"', p.name) WHEN n.draining OR n.removing THEN 'draining'
+				THEN rpq_store.whereabouts(p) WHEN n.draining OR n.removing THEN 'draining'
 				ELSE 'takes no work' END), ', ' ORDER BY n.name)
 			FILTER (WHERE n.pool_id IS DISTINCT FROM check_named_nodes.source_id OR n.draining OR n.removing
 				OR (check_named_nodes.receiving AND NOT (n.schedulable AND n.health = 'healthy'))),
@@ -5465,8 +5488,11 @@ BEGIN
 	SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named;
 	IF subject.status = 'pending' OR rpq_store.try_turns(scopes) THEN
 		PERFORM rpq_store.take_turns(scopes);
-		SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named FOR NO KEY UPDATE;
-		IF subject.status NOT IN ('pending', 'running') THEN
+		SELECT * INTO subject FROM rpq_store.operation AS o WHERE o.operation_id = named FOR NO KEY UPDATE SKIP LOCKED;
+		IF NOT FOUND THEN
+			RAISE EXCEPTION USING ERRCODE = '55P03',
+				MESSAGE = format('another transaction is cancelling operation %s', named), HINT = 'Try again later.';
+		ELSIF subject.status NOT IN ('pending', 'running') THEN
 			RETURN false;
 		END IF;
 		subject.cancelling := true;
@@ -5491,8 +5517,8 @@ $$;
 COMMENT ON FUNCTION rpq.cancel_operation(bigint) IS
 'ends a pending operation at once, and a running one after the step in hand: what it has begun is undone, what it has '
 'moved within a pool stays. A pool that it was to create is gone with it, any other is as before. id: the operation. '
-'Returns false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id, RQ009 fenced. '
-'Administrators of its pool';
+'Returns false, changing nothing, when it had ended. Errors: 42704 unknown operation, 22023 no id, 55P03 another '
+'transaction is cancelling it, RQ009 fenced. Administrators of its pool';
 
 CREATE FUNCTION rpq.retry_operation(id bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'retry_operation'
@@ -5638,10 +5664,12 @@ BEGIN
 	UPDATE rpq_store.operation AS o
 	SET status = 'cancelled', ended_at = greatest(rpq.now(), o.started_at), cancelling = false, waiting = false
 	WHERE o.operation_id = subject.operation_id;
-	-- a pool that was never made is gone, and its name free; any other is what it was
+	-- a pool that was never made is gone, and its name free; any other is what it was, also one whose creation failed
+	-- and is tried again: nodes, members and work may have come into it since
 	UPDATE rpq_store.pool AS p
-	SET status = CASE WHEN subject.kind = 'create' THEN 'deleted' ELSE coalesce(subject.pool_status, 'ready') END,
-		deleted_at = CASE WHEN subject.kind = 'create' THEN rpq.now() END
+	SET status = CASE WHEN subject.pool_status = 'creating' THEN 'deleted'
+			ELSE coalesce(subject.pool_status, 'ready') END,
+		deleted_at = CASE WHEN subject.pool_status = 'creating' THEN rpq.now() END
 	WHERE p.pool_id = subject.pool_id AND p.status IN ('creating', 'updating', 'deleting') AND subject.kind <> 'rotate';
 	DELETE FROM rpq_store.operation_pool AS h WHERE h.operation_id = subject.operation_id;
 END
@@ -5762,7 +5790,8 @@ COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
 'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
 'said last, advanced for one that waits after it got further';
 
--- The turns are taken outside the block, so that they are still held when the failure is written.  What a new
+-- The turns and the row are taken outside the block, so that they are still held when the failure is written.  Who
+-- holds turns waits for no row: one that a cancellation in an open transaction has is left for later.  What a new
 -- transaction may heal (40001, 40P01, 55P03) is no failure of the operation: it waits.  So does one that cannot be
 -- undone now: its next step fails again, and is undone then.
 CREATE FUNCTION rpq_store.attempt_operation(operation_id bigint, stays boolean) RETURNS text
@@ -5775,6 +5804,11 @@ DECLARE
 	why text;
 	code text;
 BEGIN
+	PERFORM FROM rpq_store.operation AS o
+	WHERE o.operation_id = attempt_operation.operation_id FOR NO KEY UPDATE SKIP LOCKED;
+	IF NOT FOUND THEN
+		RETURN 'waiting';
+	END IF;
 	BEGIN
 		IF attempt_operation.stays THEN
 			RETURN rpq_store.step_operation(attempt_operation.operation_id, true);
@@ -6059,25 +6093,33 @@ COMMENT ON FUNCTION rpq_store.move_timeout() IS
 'how long a drain, resize or move of nodes waits for one pod''s executor, or for a client that keeps its workload''s '
 'row locked';
 
-CREATE FUNCTION rpq_store.describe_pods(pods bigint[]) RETURNS text
+CREATE FUNCTION rpq_store.counted(number bigint, word text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT format('%s %s%s', $1, $2, CASE WHEN $1 <> 1 THEN 's' END) $$;
+COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS 'a number with its noun: 1 pod, 2 pods';
+
+CREATE FUNCTION rpq_store.describe_pods(pods bigint[], named_in bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-	SELECT string_agg(format('%s: %s%s', s.name, s.what, CASE WHEN s.more > 0 THEN format(' and %s more', s.more) END),
-		'; ' ORDER BY s.name)
-	FROM (SELECT k.name, string_agg(k.what, ', ' ORDER BY k.place) FILTER (WHERE k.place <= 10) AS what,
-			count(*) - 10 AS more
-		  FROM (SELECT n.name, format('workload %s replica %s (%s)', p.workload_id, p.replica, w.resources) AS what,
+	SELECT string_agg(CASE WHEN s.named
+			THEN format('%s: %s%s', s.name, s.what, CASE WHEN s.pods > 10 THEN format(' and %s more', s.pods - 10) END)
+			ELSE format('%s: %s', s.name, rpq_store.counted(s.pods, 'pod')) END, '; ' ORDER BY s.name)
+	FROM (SELECT k.name, k.named, string_agg(k.what, ', ' ORDER BY k.place) FILTER (WHERE k.place <= 10) AS what,
+			count(*) AS pods
+		  FROM (SELECT n.name, n.pool_id IS NOT DISTINCT FROM $2 AS named,
+					format('workload %s replica %s (%s)', p.workload_id, p.replica, w.resources) AS what,
 					row_number() OVER (PARTITION BY n.name ORDER BY p.workload_id, p.replica) AS place
 				FROM rpq_store.pod AS p
 				JOIN rpq_store.node AS n ON n.node_id = p.node_id
 				JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 				WHERE p.pod_id = ANY ($1)) AS k
-		  GROUP BY k.name) AS s
+		  GROUP BY k.name, k.named) AS s
 $$;
-COMMENT ON FUNCTION rpq_store.describe_pods(bigint[]) IS
-'pods in words, by node: their workloads with replica and amounts, ten a node';
+COMMENT ON FUNCTION rpq_store.describe_pods(bigint[], bigint) IS
+'pods in words, by node: of nodes of the pool named_in their workloads with replica and amounts, ten a node; of others '
+'their number, which is for those who may not see them';
 
-CREATE FUNCTION rpq_store.refuse_moves(pool_id bigint, nodes bigint[]) RETURNS void
+CREATE FUNCTION rpq_store.refuse_moves(pool_id bigint, nodes bigint[], named boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -6090,18 +6132,14 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006',
 			MESSAGE = format('%s cannot be placed elsewhere in pool "%s"', rpq_store.counted(cardinality(stuck), 'pod'),
 				(SELECT p.name FROM rpq_store.pool AS p WHERE p.pool_id = refuse_moves.pool_id)),
-			DETAIL = rpq_store.describe_pods(stuck),
+			DETAIL = rpq_store.describe_pods(stuck, CASE WHEN refuse_moves.named THEN refuse_moves.pool_id END),
 			HINT = 'Stop some of this work, or wait until other nodes of the same instance type have room for it.';
 	END IF;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.refuse_moves(bigint, bigint[]) IS
-'refuses (RQ006, naming nodes, workloads and amounts) when a pod on the nodes has no place elsewhere in the pool';
-
-CREATE FUNCTION rpq_store.counted(number bigint, word text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT format('%s %s%s', $1, $2, CASE WHEN $1 <> 1 THEN 's' END) $$;
-COMMENT ON FUNCTION rpq_store.counted(bigint, text) IS 'a number with its noun: 1 pod, 2 pods';
+COMMENT ON FUNCTION rpq_store.refuse_moves(bigint, bigint[], boolean) IS
+'refuses (RQ006) when a pod on the nodes has no place elsewhere in the pool; the errdetail says nodes, with named '
+'workloads and amounts, else the number of pods';
 
 CREATE FUNCTION rpq_store.write_moves(operation_id bigint, pool_id bigint, nodes bigint[], pods bigint[],
 	at timestamptz) RETURNS int
@@ -6159,7 +6197,9 @@ BEGIN
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
 	IF written < standing THEN
-		PERFORM rpq_store.refuse_moves(begin_moves.pool_id, begin_moves.nodes);
+		PERFORM rpq_store.refuse_moves(begin_moves.pool_id, begin_moves.nodes,
+			(SELECT o.pool_id = begin_moves.pool_id FROM rpq_store.operation AS o
+			 WHERE o.operation_id = begin_moves.operation_id));
 	END IF;
 	UPDATE rpq_store.operation AS o
 	SET state = o.state || jsonb_build_object('draining', coalesce(o.state->'draining', '[]') || (
@@ -6376,7 +6416,8 @@ BEGIN
 			ELSE 'pods cannot be placed elsewhere any more' END,
 		DETAIL = coalesce(rpq_store.describe_pods(ARRAY(
 			SELECT p.pod_id FROM rpq_store.pod AS p
-			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id)))), ''),
+			WHERE p.node_id = ANY (rpq_store.draining_nodes(raise_blocked.operation_id))),
+			(SELECT o.pool_id FROM rpq_store.operation AS o WHERE o.operation_id = raise_blocked.operation_id)), ''),
 		HINT = 'Pods that were moved stay where they are. Stop what still stands there, or try the operation again.';
 END
 $$;
@@ -6454,7 +6495,7 @@ BEGIN
 	PERFORM rpq_store.fold(pools);
 	SELECT * INTO subject FROM rpq_store.node AS n WHERE n.node_id = named;
 	PERFORM rpq_store.refuse_draining(ARRAY[named]);
-	PERFORM rpq_store.refuse_moves(subject.pool_id, ARRAY[named]);
+	PERFORM rpq_store.refuse_moves(subject.pool_id, ARRAY[named], true);
 	UPDATE rpq_store.node AS n SET schedulable = false WHERE n.node_id = named AND n.schedulable;
 	RETURN rpq_store.open_operation('drain', 'drain_node', subject.pool_id, ARRAY[subject.pool_id],
 		jsonb_build_object('node', subject.name, 'node_id', named, 'schedulable', subject.schedulable));
@@ -6605,13 +6646,16 @@ BEGIN
 	FROM unnest(take_pools.others || take_pools.subject_id) AS s (scope_id) WHERE s.scope_id IS NOT NULL;
 	PERFORM rpq_store.take_turns(scopes);
 	PERFORM rpq_store.fold(scopes);
-	PERFORM rpq_store.check_free(scopes);
+	-- a shared pool is held by a drain of its own alone, which is in nobody's way
+	PERFORM rpq_store.check_free(ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
+									   WHERE p.pool_id = ANY (scopes) AND p.type <> 'shared'));
 	SELECT * INTO subject FROM rpq_store.pool AS p WHERE p.pool_id = take_pools.subject_id;
 	RETURN subject;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_pools(bigint, bigint[]) IS
-'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one is not free; '
+'takes the turns of pools between which nodes are to go, folds them, and refuses (RQ004) when one that is not shared '
+'is not free; '
 'the subject as it then is. NULLs among the others are left out';
 
 CREATE FUNCTION rpq_store.check_partners(subject rpq_store.pool, others bigint[]) RETURNS void
@@ -6865,7 +6909,7 @@ BEGIN
 		RETURN;
 	END IF;
 	IF NOT too_much THEN
-		PERFORM rpq_store.refuse_moves(subject.pool_id, choice.unplaced);
+		PERFORM rpq_store.refuse_moves(subject.pool_id, choice.unplaced, true);
 	END IF;
 	SELECT rpq_store.describe_busy(array_agg(c.node_id), true) INTO in_use
 	FROM rpq_store.node_candidates(subject.pool_id, pick_to_shrink.type_id, false) AS c WHERE NOT c.idle;
@@ -6956,8 +7000,8 @@ BEGIN
 		|| rpq_store.check_named_nodes(subject.pool_id, plan_resize.removing, receiving, receiving, evacuate,
 			true);
 	IF plan_resize.busy <> '{}' THEN
-		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding);
-		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing);
+		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding, false);
+		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing, true);
 	END IF;
 END
 $$;
@@ -7163,13 +7207,13 @@ BEGIN
 		plan_move.busy := rpq_store.check_named_nodes(source.pool_id, plan_move.picked, receiving, receiving, evacuate,
 			NOT receiving);
 		IF plan_move.busy <> '{}' THEN
-			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked);
+			PERFORM rpq_store.refuse_moves(source.pool_id, plan_move.picked, NOT receiving);
 		END IF;
 		RETURN;
 	END IF;
 	choice := rpq_store.pick_amount(source.pool_id, type_id, wanted, true, receiving, receiving, evacuate);
 	IF choice.picked IS NULL AND NOT receiving THEN
-		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced);
+		PERFORM rpq_store.refuse_moves(source.pool_id, choice.unplaced, true);
 		SELECT array_agg(c.node_id) INTO in_use
 		FROM rpq_store.node_candidates(source.pool_id, type_id, false) AS c WHERE NOT c.idle;
 		IF in_use IS NOT NULL THEN
@@ -7815,14 +7859,17 @@ COMMENT ON FUNCTION rpq_store.find_spare(rpq_store.faulty_node) IS
 'a healthy idle node of the shared pool, of the same instance type, that may take the place of a faulty one; NULL: '
 'none. Exact for who holds the turn of the shared pool';
 
+-- The worker does this before its cycles, so a swap that fails (a total out of range, say) must not take them with it.
 CREATE FUNCTION rpq_store.swap_node(operation_id bigint, faulty rpq_store.faulty_node, spare_id bigint)
-RETURNS void
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	names jsonb := jsonb_build_object('faulty', faulty.name, 'spare',
 		(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = spare_id));
+	said text;
+	code text;
 BEGIN
 	UPDATE rpq_store.node AS n
 	SET pool_id = CASE n.node_id WHEN faulty.node_id THEN faulty.shared_id ELSE faulty.pool_id END
@@ -7837,10 +7884,17 @@ BEGIN
 	PERFORM rpq_store.record('rotate', 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id,
 		jsonb_build_object('node', names->'faulty'), jsonb_build_object('node', names->'spare'), swap_node.operation_id)
 	FROM rpq_store.pool AS p WHERE p.pool_id = faulty.pool_id;
+	RETURN true;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, code = RETURNED_SQLSTATE;
+	RAISE WARNING USING ERRCODE = code, MESSAGE = format('operation %s cannot swap the node now: %s',
+		swap_node.operation_id, said);
+	RETURN false;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.swap_node(bigint, rpq_store.faulty_node, bigint) IS
-'swaps a faulty node for a spare and ends the operation that asked for it. The caller holds both turns';
+'swaps a faulty node for a spare and ends the operation that asked for it; false, with a warning and nothing changed, '
+'when that fails. The caller holds both turns';
 
 -- Pods of the faulty node are lost when it turns unhealthy; where a client keeps one's workload locked, the node waits.
 CREATE FUNCTION rpq_store.swap_faulty(pool_id bigint, scopes bigint[]) RETURNS int
@@ -7866,8 +7920,7 @@ BEGIN
 		  AND NOT EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = f.node_id);
 		CONTINUE WHEN NOT FOUND;
 		spare := rpq_store.find_spare(faulty);
-		IF spare IS NOT NULL THEN
-			PERFORM rpq_store.swap_node(asked, faulty, spare);
+		IF spare IS NOT NULL AND rpq_store.swap_node(asked, faulty, spare) THEN
 			swapped := swapped + 1;
 		END IF;
 	END LOOP;
