@@ -190,25 +190,26 @@ COMMENT ON FUNCTION rpq_store.step_operation(bigint, boolean) IS
 'open), cancelled, succeeded, advanced (there is more to do) or waiting (something else has to happen first). The '
 'caller holds the turns';
 
-CREATE OR REPLACE FUNCTION rpq_store.run_operation(operation_id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION rpq_store.run_operation(operation_id bigint, steps int DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	outcome text;
-	further boolean := false;
+	taken int := 0;
 BEGIN
 	PERFORM rpq_store.take_turns(rpq_store.operation_scopes(run_operation.operation_id));
 	LOOP
 		outcome := rpq_store.step_operation(run_operation.operation_id, false);
 		EXIT WHEN outcome <> 'advanced';
-		further := true;
+		taken := taken + 1;
+		EXIT WHEN taken >= run_operation.steps;
 	END LOOP;
-	RETURN CASE WHEN outcome = 'waiting' AND further THEN 'advanced' ELSE outcome END;
+	RETURN CASE WHEN outcome = 'waiting' AND taken > 0 THEN 'advanced' ELSE outcome END;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.run_operation(bigint) IS
-'carries an operation out in the present transaction as far as it goes, and raises when it fails; what step_operation '
-'said last, advanced for one that waits after it got further';
+COMMENT ON FUNCTION rpq_store.run_operation(bigint, int) IS
+'carries an operation out in the present transaction, by so many steps or (NULL) as far as it goes, and raises when it '
+'fails; what step_operation said last, advanced for one that waits after it got further';
 
 -- The turns and the row are taken outside the block, so that they are still held when the failure is written.  Who
 -- holds turns waits for no row: one that a cancellation in an open transaction has is left for later.  What a new
@@ -233,7 +234,8 @@ BEGIN
 		IF attempt_operation.stays THEN
 			RETURN rpq_store.step_operation(attempt_operation.operation_id, true);
 		END IF;
-		RETURN rpq_store.run_operation(attempt_operation.operation_id);
+		-- enough for what is small: planned, moved, ended; what is large comes back, and lets go of the turns between
+		RETURN rpq_store.run_operation(attempt_operation.operation_id, 4);
 	EXCEPTION WHEN OTHERS THEN
 		GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, why = PG_EXCEPTION_DETAIL, code = RETURNED_SQLSTATE;
 	END;
@@ -258,7 +260,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.attempt_operation(bigint, boolean) IS
-'carries an operation on, by one step for who stays, else as far as it goes. A failure is written to it and not '
+'carries an operation on, by one step for who stays, else by four. A failure is written to it and not '
 'raised; what step_operation said, or failed. The caller holds the turns';
 
 CREATE OR REPLACE FUNCTION rpq_store.run_pending_operations() RETURNS int
@@ -308,7 +310,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.run_operations() IS
-'carries the open operations on the pools that the caller administers out, as far as they go, and swaps faulty nodes, '
-'as the worker does by itself; returns how many got further. One that fails is counted, its error stands in '
+'carries the open operations on the pools that the caller administers on, each by up to four steps (of which one moves '
+'up to 250 pods), and swaps faulty nodes, as the worker does by itself; returns how many got further, so that 0 says '
+'that nothing is left to do now. One that fails is counted, its error stands in '
 'rpq.operations; one that another process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. '
 'Platform, organisation and pool administrators, each for its pools';
