@@ -225,7 +225,8 @@ $$;
 COMMENT ON FUNCTION rpq_store.hand_over(bigint[], bigint, bigint) IS
 'gives nodes from one pool to another, and returns their names. They are empty; the caller holds both turns';
 
--- The shared pool may not be there yet, when all nodes were ordered for other pools.
+-- The shared pool may not be there yet, when all nodes were ordered for other pools.  Its turn comes after others that
+-- are held, so it is not waited for.
 CREATE OR REPLACE FUNCTION rpq_store.receiver(subject rpq_store.pool, target_id bigint, action text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -236,12 +237,17 @@ BEGIN
 		RETURN receiver.target_id;
 	END IF;
 	shared_id := rpq_store.shared_pool(subject.tenant_id, subject.cluster_id, subject.kind, receiver.action);
+	IF NOT rpq_store.try_turns(ARRAY[shared_id]) THEN
+		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'the shared pool came into being just now, and is in use',
+			HINT = 'Try again.';
+	END IF;
 	PERFORM rpq_store.take_turns(ARRAY[shared_id]);
 	RETURN shared_id;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.receiver(rpq_store.pool, bigint, text) IS
-'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none';
+'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none; 55P03 when '
+'somebody has its turn';
 
 CREATE OR REPLACE FUNCTION rpq_store.evicted_by(operation_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

@@ -183,16 +183,29 @@ $$;
 COMMENT ON FUNCTION rpq_store.takes_work(bigint, bigint) IS
 'whether a node is in the pool and takes new pods: healthy, not cordoned, not draining';
 
+-- Only a node that has reported less than it nominally has can be too small for what was reserved on it.
+CREATE OR REPLACE FUNCTION rpq_store.has_shrunk(node_id bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.node AS n
+				   JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
+				   WHERE n.node_id = $1 AND n.usable OPERATOR(rpq.<>) n.capacity
+					 AND NOT l.used OPERATOR(rpq.+) (SELECT rpq.sum(h.resources) FROM rpq_store.hold AS h
+													 WHERE h.node_id = $1) OPERATOR(rpq.<@) n.usable)
+$$;
+COMMENT ON FUNCTION rpq_store.has_shrunk(bigint) IS
+'whether a node has less, by its own report, than its pods and what is reserved on it come to';
+
 -- Holds of moves whose target has since turned bad are given up, so that another target is sought.
 CREATE OR REPLACE FUNCTION rpq_store.drop_bad_targets(operation_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.hold AS h
 	WHERE h.operation_id = $1 AND h.purpose = 'move'
-	  AND NOT rpq_store.takes_work(h.node_id, h.scope_id)
+	  AND (NOT rpq_store.takes_work(h.node_id, h.scope_id) OR rpq_store.has_shrunk(h.node_id))
 $$;
 COMMENT ON FUNCTION rpq_store.drop_bad_targets(bigint) IS
-'gives up the room that moves of an operation have on nodes that take nothing new any more';
+'gives up the room that moves of an operation have on nodes that take nothing new any more, or are too small by now';
 
 CREATE OR REPLACE FUNCTION rpq_store.reserve_moves(operation_id bigint, pool_id bigint, batch int, at timestamptz)
 RETURNS int

@@ -17,28 +17,38 @@ $$;
 COMMENT ON FUNCTION rpq_store.operation_scopes(bigint) IS
 'the scopes whose turns an operation needs: its pool, those it holds, source and target';
 
-CREATE OR REPLACE FUNCTION rpq_store.hold_pools(operation_id bigint, pools bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE FUNCTION rpq_store.refuse_held(pools bigint[], operation_id bigint) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	other record;
 BEGIN
-	INSERT INTO rpq_store.operation_pool (pool_id, operation_id)
-	SELECT u.pool_id, hold_pools.operation_id FROM unnest(hold_pools.pools) AS u (pool_id)
-	ON CONFLICT (pool_id) DO NOTHING;
 	SELECT h.operation_id, p.name, o.kind INTO other
-	FROM unnest(hold_pools.pools) AS u (pool_id)
-	JOIN rpq_store.operation_pool AS h ON h.pool_id = u.pool_id
+	FROM rpq_store.operation_pool AS h
 	JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
-	JOIN rpq_store.pool AS p ON p.pool_id = u.pool_id
-	WHERE h.operation_id <> hold_pools.operation_id
-	ORDER BY p.pool_id LIMIT 1;
+	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
+	WHERE h.pool_id = ANY (refuse_held.pools) AND h.operation_id IS DISTINCT FROM refuse_held.operation_id
+	ORDER BY h.pool_id LIMIT 1;
 	IF FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', other.name),
 			DETAIL = format('Operation %s (%s) has not ended.', other.operation_id, other.kind),
 			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', other.operation_id);
 	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_held(bigint[], bigint) IS
+'refuses (RQ004) pools that an open operation, other than this one, holds, and names it';
+
+CREATE OR REPLACE FUNCTION rpq_store.hold_pools(operation_id bigint, pools bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	INSERT INTO rpq_store.operation_pool (pool_id, operation_id)
+	SELECT u.pool_id, hold_pools.operation_id FROM unnest(hold_pools.pools) AS u (pool_id)
+	ON CONFLICT (pool_id) DO NOTHING;
+	PERFORM rpq_store.refuse_held(hold_pools.pools, hold_pools.operation_id);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.hold_pools(bigint, bigint[]) IS
@@ -50,19 +60,9 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-	busy record;
 	closed rpq_store.pool;
 BEGIN
-	SELECT h.operation_id, p.name, o.kind INTO busy
-	FROM rpq_store.operation_pool AS h
-	JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
-	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
-	WHERE h.pool_id = ANY (check_free.pools) ORDER BY h.pool_id LIMIT 1;
-	IF FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', busy.name),
-			DETAIL = format('Operation %s (%s) has not ended.', busy.operation_id, busy.kind),
-			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', busy.operation_id);
-	END IF;
+	PERFORM rpq_store.refuse_held(check_free.pools, NULL);
 	SELECT p.* INTO closed FROM rpq_store.pool AS p
 	WHERE p.pool_id = ANY (check_free.pools) AND p.status NOT IN ('ready', 'failed') ORDER BY p.pool_id LIMIT 1;
 	IF FOUND THEN

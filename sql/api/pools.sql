@@ -82,7 +82,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	source rpq_store.pool;
-	open_id bigint;
 BEGIN
 	IF check_source.source_id IS NULL THEN
 		RETURN ARRAY[]::bigint[];
@@ -94,12 +93,7 @@ BEGIN
 	IF source.type = 'shared' THEN
 		RETURN ARRAY[]::bigint[];
 	END IF;
-	SELECT h.operation_id INTO open_id FROM rpq_store.operation_pool AS h WHERE h.pool_id = source.pool_id;
-	IF FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', source.name),
-			DETAIL = format('Operation %s has not ended.', open_id),
-			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', open_id);
-	END IF;
+	PERFORM rpq_store.check_free(ARRAY[source.pool_id]);
 	RETURN ARRAY[source.pool_id];
 END
 $$;
@@ -189,11 +183,8 @@ BEGIN
 	END IF;
 	picked := rpq_store.pick_nodes(source, (subject.arguments->>'type_id')::bigint,
 		(subject.arguments->>'quota')::rpq.resources,
-		CASE WHEN subject.arguments ? 'node_ids' THEN
-			ARRAY(SELECT a.id::bigint FROM jsonb_array_elements_text(subject.arguments->'node_ids') AS a (id)) END);
-	UPDATE rpq_store.node AS n SET pool_id = subject.pool_id WHERE n.node_id = ANY (picked);
-	PERFORM rpq_store.recount_capacity(array_remove(ARRAY[source, subject.pool_id], NULL));
-	names := ARRAY(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = ANY (picked) ORDER BY n.name);
+		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
+	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)
 	FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;

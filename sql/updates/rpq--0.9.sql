@@ -4386,7 +4386,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	source rpq_store.pool;
-	open_id bigint;
 BEGIN
 	IF check_source.source_id IS NULL THEN
 		RETURN ARRAY[]::bigint[];
@@ -4398,12 +4397,7 @@ BEGIN
 	IF source.type = 'shared' THEN
 		RETURN ARRAY[]::bigint[];
 	END IF;
-	SELECT h.operation_id INTO open_id FROM rpq_store.operation_pool AS h WHERE h.pool_id = source.pool_id;
-	IF FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', source.name),
-			DETAIL = format('Operation %s has not ended.', open_id),
-			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', open_id);
-	END IF;
+	PERFORM rpq_store.check_free(ARRAY[source.pool_id]);
 	RETURN ARRAY[source.pool_id];
 END
 $$;
@@ -4493,11 +4487,8 @@ BEGIN
 	END IF;
 	picked := rpq_store.pick_nodes(source, (subject.arguments->>'type_id')::bigint,
 		(subject.arguments->>'quota')::rpq.resources,
-		CASE WHEN subject.arguments ? 'node_ids' THEN
-			ARRAY(SELECT a.id::bigint FROM jsonb_array_elements_text(subject.arguments->'node_ids') AS a (id)) END);
-	UPDATE rpq_store.node AS n SET pool_id = subject.pool_id WHERE n.node_id = ANY (picked);
-	PERFORM rpq_store.recount_capacity(array_remove(ARRAY[source, subject.pool_id], NULL));
-	names := ARRAY(SELECT n.name FROM rpq_store.node AS n WHERE n.node_id = ANY (picked) ORDER BY n.name);
+		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
+	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)
 	FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
@@ -5379,28 +5370,38 @@ $$;
 COMMENT ON FUNCTION rpq_store.operation_scopes(bigint) IS
 'the scopes whose turns an operation needs: its pool, those it holds, source and target';
 
-CREATE FUNCTION rpq_store.hold_pools(operation_id bigint, pools bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION rpq_store.refuse_held(pools bigint[], operation_id bigint) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
 	other record;
 BEGIN
-	INSERT INTO rpq_store.operation_pool (pool_id, operation_id)
-	SELECT u.pool_id, hold_pools.operation_id FROM unnest(hold_pools.pools) AS u (pool_id)
-	ON CONFLICT (pool_id) DO NOTHING;
 	SELECT h.operation_id, p.name, o.kind INTO other
-	FROM unnest(hold_pools.pools) AS u (pool_id)
-	JOIN rpq_store.operation_pool AS h ON h.pool_id = u.pool_id
+	FROM rpq_store.operation_pool AS h
 	JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
-	JOIN rpq_store.pool AS p ON p.pool_id = u.pool_id
-	WHERE h.operation_id <> hold_pools.operation_id
-	ORDER BY p.pool_id LIMIT 1;
+	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
+	WHERE h.pool_id = ANY (refuse_held.pools) AND h.operation_id IS DISTINCT FROM refuse_held.operation_id
+	ORDER BY h.pool_id LIMIT 1;
 	IF FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', other.name),
 			DETAIL = format('Operation %s (%s) has not ended.', other.operation_id, other.kind),
 			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', other.operation_id);
 	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_held(bigint[], bigint) IS
+'refuses (RQ004) pools that an open operation, other than this one, holds, and names it';
+
+CREATE FUNCTION rpq_store.hold_pools(operation_id bigint, pools bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	INSERT INTO rpq_store.operation_pool (pool_id, operation_id)
+	SELECT u.pool_id, hold_pools.operation_id FROM unnest(hold_pools.pools) AS u (pool_id)
+	ON CONFLICT (pool_id) DO NOTHING;
+	PERFORM rpq_store.refuse_held(hold_pools.pools, hold_pools.operation_id);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.hold_pools(bigint, bigint[]) IS
@@ -5412,19 +5413,9 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-	busy record;
 	closed rpq_store.pool;
 BEGIN
-	SELECT h.operation_id, p.name, o.kind INTO busy
-	FROM rpq_store.operation_pool AS h
-	JOIN rpq_store.operation AS o ON o.operation_id = h.operation_id
-	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
-	WHERE h.pool_id = ANY (check_free.pools) ORDER BY h.pool_id LIMIT 1;
-	IF FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ004', MESSAGE = format('an operation is open on pool "%s"', busy.name),
-			DETAIL = format('Operation %s (%s) has not ended.', busy.operation_id, busy.kind),
-			HINT = format('CALL rpq.wait_for_operation(%s), or cancel it.', busy.operation_id);
-	END IF;
+	PERFORM rpq_store.refuse_held(check_free.pools, NULL);
 	SELECT p.* INTO closed FROM rpq_store.pool AS p
 	WHERE p.pool_id = ANY (check_free.pools) AND p.status NOT IN ('ready', 'failed') ORDER BY p.pool_id LIMIT 1;
 	IF FOUND THEN
@@ -6253,16 +6244,29 @@ $$;
 COMMENT ON FUNCTION rpq_store.takes_work(bigint, bigint) IS
 'whether a node is in the pool and takes new pods: healthy, not cordoned, not draining';
 
+-- Only a node that has reported less than it nominally has can be too small for what was reserved on it.
+CREATE FUNCTION rpq_store.has_shrunk(node_id bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.node AS n
+				   JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
+				   WHERE n.node_id = $1 AND n.usable OPERATOR(rpq.<>) n.capacity
+					 AND NOT l.used OPERATOR(rpq.+) (SELECT rpq.sum(h.resources) FROM rpq_store.hold AS h
+													 WHERE h.node_id = $1) OPERATOR(rpq.<@) n.usable)
+$$;
+COMMENT ON FUNCTION rpq_store.has_shrunk(bigint) IS
+'whether a node has less, by its own report, than its pods and what is reserved on it come to';
+
 -- Holds of moves whose target has since turned bad are given up, so that another target is sought.
 CREATE FUNCTION rpq_store.drop_bad_targets(operation_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	DELETE FROM rpq_store.hold AS h
 	WHERE h.operation_id = $1 AND h.purpose = 'move'
-	  AND NOT rpq_store.takes_work(h.node_id, h.scope_id)
+	  AND (NOT rpq_store.takes_work(h.node_id, h.scope_id) OR rpq_store.has_shrunk(h.node_id))
 $$;
 COMMENT ON FUNCTION rpq_store.drop_bad_targets(bigint) IS
-'gives up the room that moves of an operation have on nodes that take nothing new any more';
+'gives up the room that moves of an operation have on nodes that take nothing new any more, or are too small by now';
 
 CREATE FUNCTION rpq_store.reserve_moves(operation_id bigint, pool_id bigint, batch int, at timestamptz)
 RETURNS int
@@ -6806,7 +6810,8 @@ $$;
 COMMENT ON FUNCTION rpq_store.hand_over(bigint[], bigint, bigint) IS
 'gives nodes from one pool to another, and returns their names. They are empty; the caller holds both turns';
 
--- The shared pool may not be there yet, when all nodes were ordered for other pools.
+-- The shared pool may not be there yet, when all nodes were ordered for other pools.  Its turn comes after others that
+-- are held, so it is not waited for.
 CREATE FUNCTION rpq_store.receiver(subject rpq_store.pool, target_id bigint, action text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -6817,12 +6822,17 @@ BEGIN
 		RETURN receiver.target_id;
 	END IF;
 	shared_id := rpq_store.shared_pool(subject.tenant_id, subject.cluster_id, subject.kind, receiver.action);
+	IF NOT rpq_store.try_turns(ARRAY[shared_id]) THEN
+		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'the shared pool came into being just now, and is in use',
+			HINT = 'Try again.';
+	END IF;
 	PERFORM rpq_store.take_turns(ARRAY[shared_id]);
 	RETURN shared_id;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.receiver(rpq_store.pool, bigint, text) IS
-'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none';
+'the pool that takes a pool''s nodes: the one given, else the shared one, which is made when there is none; 55P03 when '
+'somebody has its turn';
 
 CREATE FUNCTION rpq_store.evicted_by(operation_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
