@@ -302,7 +302,7 @@ AS $$
 DECLARE
 	at timestamptz;
 	-- a step keeps the turn for no longer than a cycle does
-	batch int := least(current_setting('rpq.cycle_batch')::int, 250);
+	batch int := least(current_setting('rpq.cycle_batch')::int, 150);
 	nodes bigint[] := rpq_store.draining_nodes(step_moves.operation_id);
 	pool bigint;
 	missed bigint[];
@@ -348,7 +348,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
-'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they '
+'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 150, and says how far they '
 'are. blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
 'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 

@@ -311,7 +311,7 @@ END
 $$;
 COMMENT ON FUNCTION rpq.run_operations() IS
 'carries the open operations on the pools that the caller administers on, each by up to four steps (of which one moves '
-'up to 250 pods), and swaps faulty nodes, as the worker does by itself; returns how many got further, so that 0 says '
+'up to 150 pods), and swaps faulty nodes, as the worker does by itself; returns how many got further, so that 0 says '
 'that nothing is left to do now. One that fails is counted, its error stands in '
 'rpq.operations; one that another process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. '
 'Platform, organisation and pool administrators, each for its pools';

@@ -87,6 +87,32 @@ BEGIN
 END
 $$;
 
+-- An operation in its transactions: the call, and then each step as the worker takes it.  How long the longest of them took
+-- in ms, and all.
+CREATE PROCEDURE bench.operation(call text, INOUT longest numeric, INOUT total numeric) LANGUAGE plpgsql AS $$
+DECLARE
+	since timestamptz := clock_timestamp();
+	asked bigint;
+	took numeric;
+BEGIN
+	EXECUTE call INTO asked;
+	COMMIT;
+	longest := 1000 * extract(epoch FROM clock_timestamp() - since);
+	total := longest;
+	WHILE (SELECT status IN ('pending', 'running') FROM rpq_store.operation WHERE operation_id = asked) LOOP
+		since := clock_timestamp();
+		PERFORM rpq_store.run_pending_operations();
+		COMMIT;
+		took := 1000 * extract(epoch FROM clock_timestamp() - since);
+		longest := greatest(longest, took);
+		total := total + took;
+	END LOOP;
+	IF (SELECT status <> 'succeeded' FROM rpq_store.operation WHERE operation_id = asked) THEN
+		RAISE EXCEPTION 'operation % did not succeed', asked;
+	END IF;
+END
+$$;
+
 -- Ends everything, so that the next measurement finds all nodes free.
 CREATE PROCEDURE bench.clear() LANGUAGE plpgsql AS $$
 DECLARE
