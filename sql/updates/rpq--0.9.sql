@@ -5882,7 +5882,7 @@ END
 $$;
 COMMENT ON FUNCTION rpq.run_operations() IS
 'carries the open operations on the pools that the caller administers on, each by up to four steps (of which one moves '
-'up to 250 pods), and swaps faulty nodes, as the worker does by itself; returns how many got further, so that 0 says '
+'up to 150 pods), and swaps faulty nodes, as the worker does by itself; returns how many got further, so that 0 says '
 'that nothing is left to do now. One that fails is counted, its error stands in '
 'rpq.operations; one that another process has in hand, or that waits for an executor, is not. Errors: RQ009 fenced. '
 'Platform, organisation and pool administrators, each for its pools';
@@ -6363,7 +6363,7 @@ AS $$
 DECLARE
 	at timestamptz;
 	-- a step keeps the turn for no longer than a cycle does
-	batch int := least(current_setting('rpq.cycle_batch')::int, 250);
+	batch int := least(current_setting('rpq.cycle_batch')::int, 150);
 	nodes bigint[] := rpq_store.draining_nodes(step_moves.operation_id);
 	pool bigint;
 	missed bigint[];
@@ -6409,7 +6409,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.step_moves(bigint, interval) IS
-'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 250, and says how far they '
+'takes the moves of an operation as far as they go now, rpq.cycle_batch but no more than 150, and says how far they '
 'are. blocked: target_short (a pod has no place left) or timeout (an executor did not let go, or a client kept a row '
 'locked, for so long): the operation must be undone. The caller holds the turn and has folded';
 
