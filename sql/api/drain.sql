@@ -83,6 +83,20 @@ $$;
 COMMENT ON FUNCTION rpq_store.op_drain(rpq_store.operation) IS
 'one step of the operation drain: NULL while pods have still to move, then its result, with its history row';
 
+-- A drain that is undone must not lift what an administrator has decided meanwhile.  Who holds the turn waits for no
+-- row.
+CREATE OR REPLACE FUNCTION rpq_store.keep_cordoned(node_id bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.operation AS o SET arguments = o.arguments || '{"schedulable": false}'
+	WHERE o.operation_id IN (
+		SELECT d.operation_id FROM rpq_store.operation AS d
+		WHERE d.status IN ('pending', 'running') AND d.kind = 'drain' AND (d.arguments->>'node_id')::bigint = $1
+		FOR NO KEY UPDATE SKIP LOCKED)
+$$;
+COMMENT ON FUNCTION rpq_store.keep_cordoned(bigint) IS
+'a node that is being drained stays cordoned also when the drain is undone. The caller holds the turn of its pool';
+
 CREATE OR REPLACE FUNCTION rpq_store.undo_drain(subject rpq_store.operation) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

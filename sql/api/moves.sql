@@ -136,8 +136,7 @@ BEGIN
 	END IF;
 	UPDATE rpq_store.operation AS o
 	SET state = o.state || jsonb_build_object('draining', coalesce(o.state->'draining', '[]') || (
-		SELECT coalesce(jsonb_agg(jsonb_build_object('node_id', n.node_id, 'schedulable', n.schedulable)
-			ORDER BY n.name), '[]')
+		SELECT coalesce(jsonb_agg(jsonb_build_object('node_id', n.node_id) ORDER BY n.name), '[]')
 		FROM rpq_store.node AS n WHERE n.node_id = ANY (begin_moves.nodes)))
 	WHERE o.operation_id = begin_moves.operation_id;
 	UPDATE rpq_store.node AS n SET draining = true WHERE n.node_id = ANY (begin_moves.nodes);

@@ -364,12 +364,13 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.take_node_turns(ARRAY[subject]);
 	PERFORM rpq_store.change_node('cordon_node', subject, false, NULL, rpq_store.check_reason(cordon_node.reason));
+	PERFORM rpq_store.keep_cordoned(subject);
 END
 $$;
 COMMENT ON FUNCTION rpq.cordon_node(text, text) IS
-'nothing new is placed on the node; what stands there goes on. reason: in words, shown with the node. Errors: '
-'42704 unknown node, 22023 no node or a reason of more than 2000 characters, RQ009 fenced. Administrators of its '
-'pool';
+'nothing new is placed on the node; what stands there goes on, and a drain that is undone leaves it cordoned. reason: '
+'in words, shown with the node. Errors: 42704 unknown node, 22023 no node or a reason of more than 2000 characters, '
+'RQ009 fenced. Administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.uncordon_node(node text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'uncordon_node'

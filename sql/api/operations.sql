@@ -187,8 +187,11 @@ BEGIN
 	PERFORM rpq_store.check_free(others || failed.pool_id);
 	PERFORM rpq_store.record('retry_operation', 'operation', named, named::text, failed.tenant_id, failed.pool_id,
 		NULL, jsonb_build_object('kind', failed.kind, 'pool', subject.name));
+	-- what a drain puts back when it is undone is how it finds the node now
 	RETURN rpq_store.open_operation(failed.kind, failed.action, failed.pool_id, others || failed.pool_id,
-		failed.arguments);
+		failed.arguments || CASE failed.kind WHEN 'drain' THEN coalesce((
+			SELECT jsonb_build_object('schedulable', n.schedulable) FROM rpq_store.node AS n
+			WHERE n.node_id = (failed.arguments->>'node_id')::bigint), '{}') ELSE '{}' END);
 END
 $$;
 COMMENT ON FUNCTION rpq.retry_operation(bigint) IS

@@ -3105,12 +3105,13 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.take_node_turns(ARRAY[subject]);
 	PERFORM rpq_store.change_node('cordon_node', subject, false, NULL, rpq_store.check_reason(cordon_node.reason));
+	PERFORM rpq_store.keep_cordoned(subject);
 END
 $$;
 COMMENT ON FUNCTION rpq.cordon_node(text, text) IS
-'nothing new is placed on the node; what stands there goes on. reason: in words, shown with the node. Errors: '
-'42704 unknown node, 22023 no node or a reason of more than 2000 characters, RQ009 fenced. Administrators of its '
-'pool';
+'nothing new is placed on the node; what stands there goes on, and a drain that is undone leaves it cordoned. reason: '
+'in words, shown with the node. Errors: 42704 unknown node, 22023 no node or a reason of more than 2000 characters, '
+'RQ009 fenced. Administrators of its pool';
 
 CREATE FUNCTION rpq.uncordon_node(node text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'uncordon_node'
@@ -5540,8 +5541,11 @@ BEGIN
 	PERFORM rpq_store.check_free(others || failed.pool_id);
 	PERFORM rpq_store.record('retry_operation', 'operation', named, named::text, failed.tenant_id, failed.pool_id,
 		NULL, jsonb_build_object('kind', failed.kind, 'pool', subject.name));
+	-- what a drain puts back when it is undone is how it finds the node now
 	RETURN rpq_store.open_operation(failed.kind, failed.action, failed.pool_id, others || failed.pool_id,
-		failed.arguments);
+		failed.arguments || CASE failed.kind WHEN 'drain' THEN coalesce((
+			SELECT jsonb_build_object('schedulable', n.schedulable) FROM rpq_store.node AS n
+			WHERE n.node_id = (failed.arguments->>'node_id')::bigint), '{}') ELSE '{}' END);
 END
 $$;
 COMMENT ON FUNCTION rpq.retry_operation(bigint) IS
@@ -6197,8 +6201,7 @@ BEGIN
 	END IF;
 	UPDATE rpq_store.operation AS o
 	SET state = o.state || jsonb_build_object('draining', coalesce(o.state->'draining', '[]') || (
-		SELECT coalesce(jsonb_agg(jsonb_build_object('node_id', n.node_id, 'schedulable', n.schedulable)
-			ORDER BY n.name), '[]')
+		SELECT coalesce(jsonb_agg(jsonb_build_object('node_id', n.node_id) ORDER BY n.name), '[]')
 		FROM rpq_store.node AS n WHERE n.node_id = ANY (begin_moves.nodes)))
 	WHERE o.operation_id = begin_moves.operation_id;
 	UPDATE rpq_store.node AS n SET draining = true WHERE n.node_id = ANY (begin_moves.nodes);
@@ -6569,6 +6572,20 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.op_drain(rpq_store.operation) IS
 'one step of the operation drain: NULL while pods have still to move, then its result, with its history row';
+
+-- A drain that is undone must not lift what an administrator has decided meanwhile.  Who holds the turn waits for no
+-- row.
+CREATE FUNCTION rpq_store.keep_cordoned(node_id bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.operation AS o SET arguments = o.arguments || '{"schedulable": false}'
+	WHERE o.operation_id IN (
+		SELECT d.operation_id FROM rpq_store.operation AS d
+		WHERE d.status IN ('pending', 'running') AND d.kind = 'drain' AND (d.arguments->>'node_id')::bigint = $1
+		FOR NO KEY UPDATE SKIP LOCKED)
+$$;
+COMMENT ON FUNCTION rpq_store.keep_cordoned(bigint) IS
+'a node that is being drained stays cordoned also when the drain is undone. The caller holds the turn of its pool';
 
 CREATE FUNCTION rpq_store.undo_drain(subject rpq_store.operation) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -47,6 +47,28 @@ SELECT is(t.op(:drain) || ', ' || t.op(:op), 'succeeded, succeeded', 'resize whi
 SELECT rpq.uncordon_node(:'busy') AS x \gset
 SELECT t.whole();
 
+-- A cordon by hand outlives a drain that is undone, and one that is tried again puts back what it found.
+CREATE FUNCTION t.takes(node_name text) RETURNS boolean LANGUAGE sql AS $$
+	SELECT n.schedulable FROM rpq.nodes AS n WHERE n.name = node_name $$;
+SELECT rpq.drain_node('m1') AS op \gset
+SELECT rpq.cordon_node('m1', 'a disk is going') AS x \gset
+SELECT rpq.cancel_operation(:op) AS x \gset
+SELECT ok(NOT t.takes('m1'), 'cordoned during the drain, which is cancelled: cordoned');
+SELECT rpq.uncordon_node('m1') AS x \gset
+SELECT rpq.drain_node('m1') AS op \gset
+SELECT rpq.cancel_operation(:op) AS x \gset
+SELECT ok(t.takes('m1'), 'not cordoned by hand: as before');
+SELECT rpq.drain_node('m1') AS op \gset
+SELECT rpq.cordon_node(n.name) FROM rpq.nodes AS n WHERE n.pool = 'd' AND n.name <> 'm1' \g /dev/null
+SELECT rpq.run_operations() AS x \gset
+SELECT alike(t.op(:op), 'failed 1 pod cannot be placed elsewhere%', 'a drain that fails');
+SELECT ok(t.takes('m1'), 'leaves the node as it was');
+SELECT rpq.cordon_node('m1') AS x \gset
+SELECT rpq.retry_operation(:op) AS again \gset
+SELECT rpq.cancel_operation(:again) AS x \gset
+SELECT ok(NOT t.takes('m1'), 'cordoned before it was tried again, which is cancelled: cordoned');
+SELECT rpq.uncordon_node(n.name) FROM rpq.nodes AS n WHERE n.pool = 'd' \g /dev/null
+
 -- An administrator of the pool that grows may not see the work of the shared pool, in no error either.
 CREATE ROLE "Pool Admin";
 SELECT rpq.create_account('pa', 'Pool Admin') AS x \gset
