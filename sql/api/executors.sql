@@ -263,14 +263,18 @@ BEGIN
 	IF rpq_store.note_report(subject, runs, ends, (rpq_store.caller()).actor) THEN
 		PERFORM rpq_store.wake();
 	END IF;
-	RETURN QUERY SELECT * FROM rpq_store.answer_node(subject, runs, ends);
-	-- from now on its executor may have them
-	INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, devices, at)
-	SELECT a.pod, subject, a.workload, a.attempt, 'started', a.devices, rpq.now()
-	FROM rpq_store.answer_node(subject, runs, ends) AS a
-	WHERE a.action = 'start' AND NOT EXISTS (SELECT FROM rpq_store.pod_report AS r WHERE r.pod_id = a.pod)
-	ORDER BY a.pod
-	ON CONFLICT (pod_id) DO NOTHING;
+	-- Answer and record are one statement, on one snapshot: what is handed out and not recorded, since its attempt ends
+	-- meanwhile, would have devices that nobody knows of.
+	RETURN QUERY
+		WITH answer AS MATERIALIZED (
+			SELECT a.* FROM rpq_store.answer_node(subject, runs, ends) WITH ORDINALITY AS a),
+		handed_out AS (
+			INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, devices, at)
+			SELECT a.pod, subject, a.workload, a.attempt, 'started', a.devices, rpq.now()
+			FROM answer AS a WHERE a.action = 'start' ORDER BY a.pod
+			ON CONFLICT (pod_id) DO NOTHING)
+		SELECT a.action, a.pod, a.workload, a.attempt, a.resources, a.devices, a.spec FROM answer AS a
+		ORDER BY a.ordinality;
 END
 $$;
 COMMENT ON FUNCTION rpq.sync_node(text, bigint[], jsonb, rpq.resources) IS
@@ -463,6 +467,15 @@ BEGIN
 		done.kind := 'hold';
 		RETURN NEXT done;
 	END LOOP;
+	-- A node may have changed hands since its executor reported to the scope that is settled here: the room that it
+	-- keeps is ended by the pool that has it now.
+	INSERT INTO rpq_store.entry (scope_id, at, workload_id, attempt, kind, actor)
+	SELECT DISTINCT h.scope_id, settle_reports.at, h.workload_id, h.attempt, 'report', 'system'
+	FROM rpq_store.hold AS h
+	WHERE h.workload_id = ANY (settle_reports.workloads) AND h.purpose = 'stopping'
+	  AND h.scope_id <> ALL (settle_reports.pools)
+	  AND NOT EXISTS (SELECT FROM rpq_store.pod_report AS r
+					  WHERE r.pod_id = h.pod_id AND r.state IN ('started', 'running'));
 	FOR done.workload_id IN SELECT u FROM rpq_store.unsettled_reports(settle_reports.workloads) AS u LOOP
 		done.kind := 'report';
 		RETURN NEXT done;

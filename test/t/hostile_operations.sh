@@ -267,4 +267,31 @@ is "$(cat "$race_out/errors" 2> /dev/null)" '' 'deleted while a cycle admits: no
 is "$outcomes" "$(printf '00%.0s' $(seq $rounds))" 'deleted while a cycle admits: nothing runs or waits in a pool that is gone'
 is "$(ask "SELECT sum(t.gpu(total)) || ' ' || sum(t.gpu(used)) FROM rpq.pools")" '48 4' 'sum 48'
 whole 'deleted while a cycle admits'
+
+# ---- what an executor is handed out is recorded, or it is not handed out --------------------------------------------
+begin 'handed out'
+do_script > /dev/null <<< "BEGIN; LOCK TABLE rpq_store.pod_report IN SHARE MODE; SELECT pg_sleep(1.2);" &
+sleep 0.3
+do_script > "$race_out/handed" <<< "SELECT pod FROM rpq.sync_node(node => 'n1') WHERE action = 'start';" &
+sleep 0.3
+do_script > /dev/null <<< "SELECT rpq.stop(workload => workload_id) FROM rpq.workloads WHERE name IN ('a', 'b'); SELECT t.pass();"
+wait
+is "$(ask "SELECT string_agg(pod::text, ' ') FROM unnest('{$(paste -sd, "$race_out/handed")}'::bigint[]) pod WHERE pod NOT IN (SELECT pod_id FROM rpq_store.pod_report)")" '' \
+	'no pod is handed out that nobody knows of'
+whole 'handed out'
+
+# ---- a report that commits after its node has changed hands ------------------------------------------------------------
+begin 'late report'
+do_script > /dev/null <<< "SELECT rpq.sync_node(node => 'n1'); SELECT rpq.sync_node(node => 'n1', running => ARRAY(SELECT pod_id FROM rpq.pods WHERE node = 'n1'));
+SELECT rpq.stop(workload => workload_id) FROM rpq.workloads WHERE name IN ('a', 'b'); SELECT t.pass();"
+is "$(ask "SELECT count(*) FROM rpq_store.hold")" 2 'late report: room is held for what has not stopped yet'
+do_script > "$race_out/late" <<< "BEGIN; SELECT rpq.sync_node(node => 'n1'); SELECT pg_sleep(1); COMMIT;" &
+sleep 0.4
+do_script > "$race_out/delete" <<< "SELECT rpq.delete_pool(pool => 'd1', force => true);"
+wait
+is "$(errors "$race_out/late" "$race_out/delete")" '' 'late report: no error'
+ask 'SELECT rpq_store.run_cycles(); SELECT rpq_store.run_cycles()' > /dev/null
+pass
+is "$(ask "SELECT count(*) FROM rpq_store.hold")" 0 'late report: it ends what was held, in the pool that has the node now'
+whole 'late report'
 done_testing
