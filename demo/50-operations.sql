@@ -1,8 +1,8 @@
 -- The night: a machine is drained, a pool gives one back, a machine breaks.
 \ir style.psql
 \echo
-\echo '9. The night.  A node is drained for a repair; a pool gives a machine back, what runs there moves aside; a machine breaks.'
-\echo '   Each is asked for, and the worker carries it out:'
+\echo '9. The night.  A node is drained for a repair; a pool gives a machine back, what runs there moves aside; a machine'
+\echo '   breaks.  Each is asked for, and the worker carries it out:'
 \echo
 -- One whose pods an idle machine of its pool could take, all of them.
 SELECT n.tenant || '/' || n.name AS repair
@@ -18,14 +18,15 @@ SELECT operation_id, kind, pool, status, progress, pg_temp.wrap(coalesce(error, 
   FROM rpq.operations WHERE operation_id IN (:drain, :resize) ORDER BY operation_id;
 \echo 'Pods went where room had been reserved for them; nobody was charged twice meanwhile:'
 \echo
-SELECT operation_id, m.workload_id, w.name, replica, m.resources, from_node, to_node, m.status, m.reason
+SELECT operation_id, m.workload_id, w.name, replica, m.resources, from_node AS from, to_node AS to, m.status
   FROM rpq.pod_migrations m JOIN rpq.workloads w USING (workload_id) ORDER BY pod_migration_id;
 SELECT node AS broken FROM rpq.node_pods WHERE node IN (SELECT name FROM rpq.nodes WHERE pool = 'serving') ORDER BY node LIMIT 1 \gset
 SELECT rpq.set_node_health('aurora/' || :'broken', 'unhealthy', 'fell off the bus') \g /dev/null
 SELECT pg_sleep(1) \g /dev/null
 \echo 'What stood on' :broken 'is placed again or waits, its usage released once:'
 \echo
-SELECT e.workload_id, w.name, string_agg(e.event, ' > ' ORDER BY e.workload_event_id) AS events, w.status, w.nodes
+SELECT e.workload_id, w.name, string_agg(e.event, ' > ' ORDER BY e.workload_event_id) AS events, w.status,
+	   pg_temp.wrap(w.nodes::text, 20) AS nodes
   FROM rpq.workload_events e JOIN rpq.workloads w USING (workload_id)
  WHERE EXISTS (SELECT FROM rpq.workload_events l WHERE l.workload_id = e.workload_id AND l.event = 'lost')
  GROUP BY e.workload_id, w.name, w.status, w.nodes ORDER BY e.workload_id LIMIT 8;

@@ -8,7 +8,7 @@ ask() { psql -XAtq -h "$RPQ_DEMO_DIR" -U "${2:-postgres}" -d demo -c "$1" 2>&1; 
 
 shown=$("$RPQ_ROOT/scripts/demo" start 2>&1)
 ok $? 'the demo runs' || diag "$shown"
-is "$(echo "$shown" | grep -cE '^[1-8]\. ')" 8 'it has its eight parts'
+is "$(echo "$shown" | grep -cE '^[1-9]\. ')" 9 'it has its nine parts'
 width=$(echo "$shown" | grep -v '/psql -h' | LC_ALL=C.UTF-8 wc -L)
 [ "$width" -le 120 ]
 ok $? 'no line is longer than 120 columns' || diag "$width"
@@ -26,6 +26,8 @@ is "$(ask "SELECT count(*) > 0 FROM rpq.workloads w, rpq.explain(workload_id) WH
 	'the explained gang waits for something'
 is "$(ask "SELECT p.name FROM rpq.pools p WHERE p.used <> (SELECT coalesce(rpq.sum(o.resources), p.used * 0)
 		FROM rpq.pods o WHERE o.pool_id = p.pool_id)")" '' 'what pools use is what their pods hold'
+is "$(ask "SELECT string_agg(kind || ' ' || status, ', ' ORDER BY operation_id DESC) FROM (SELECT * FROM rpq.operations
+		ORDER BY operation_id DESC LIMIT 2) o")" 'resize succeeded, drain succeeded' 'the night of the machines went well'
 is "$(ask 'SELECT * FROM rpq.check_integrity()')" '' 'no invariant is violated'
 is "$(ask 'SELECT string_agg(name, $$,$$ ORDER BY name) FROM rpq.pools' ana)" fra1-cpu,fra1-gpu,research 'a member sees its pools'
 
