@@ -37,7 +37,8 @@ BEGIN
 				DETAIL = format('%s are to go, %s are idle. In use: %s.', wanted, choice.idle_amount,
 					rpq_store.describe_busy(in_use, true)),
 				HINT = CASE WHEN NOT evacuate THEN
-					'With evacuate => true the pods of the least used nodes are moved first.' END;
+					'With evacuate => true the pods of the least used nodes are moved first.'
+					ELSE 'Ask for fewer nodes, or stop what stands on them.' END;
 		END IF;
 	END IF;
 	IF choice.picked IS NULL THEN

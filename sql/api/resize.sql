@@ -50,7 +50,8 @@ BEGIN
 		DETAIL = concat(format('Nodes for %s=%s are to go, idle ones come to %s=%s.', main_key, pick_to_shrink.change,
 			main_key, choice.idle_amount), ' In use: ' || in_use || '.'),
 		HINT = CASE WHEN NOT pick_to_shrink.evacuate THEN
-			'With evacuate => true the pods of the least used nodes are moved first.' END;
+			'With evacuate => true the pods of the least used nodes are moved first.'
+			ELSE 'Ask for fewer nodes, or stop what stands on them.' END;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pick_to_shrink(rpq_store.pool, bigint, numeric, numeric, boolean, boolean) IS

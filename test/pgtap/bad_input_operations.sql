@@ -142,6 +142,8 @@ INSERT INTO t.try (call, states) VALUES
 ('move_nodes(count => 2147483647, from_pool => ''d1'', to_pool => ''d2'')', 'RQ005 RQ006 22023'),
 ('move_nodes(count => 4, from_pool => ''d1'', to_pool => ''d2'')', 'RQ005 RQ006'),
 ('move_nodes(count => 2, from_pool => ''d1'', to_pool => ''d2'')', 'RQ005 RQ006'), ('move_nodes(count => 1, from_pool => ''d1'', to_pool => ''d2'')', 'ok'),
+('move_nodes(count => 4, from_pool => ''d1'', to_pool => ''c1-gpu'')', 'RQ005 RQ006'), ('move_nodes(count => 4, from_pool => ''d1'', to_pool => ''c1-gpu'', evacuate => true)', 'RQ005 RQ006'),
+('move_nodes(count => 3, from_pool => ''d1'', to_pool => ''c1-gpu'', evacuate => true)', 'RQ005 RQ006'), ('move_nodes(count => 100000, from_pool => ''d1'', to_pool => ''d2'', evacuate => true)', 'RQ005 RQ006'),
 ('move_nodes(count => 1, from_pool => ''d1'', to_pool => ''d1'')', '22023'), ('move_nodes(nodes => ''{n3}'', to_pool => ''d1'')', '22023 RQ005 RQ006'),
 ('move_nodes(nodes => ''{n3}'', from_pool => ''d2'', to_pool => ''e0'')', '22023 RQ005 RQ006'),
 ('move_nodes(nodes => ''{n1}'', to_pool => ''d2'')', 'RQ006 RQ005'), ('move_nodes(nodes => ''{n1}'', to_pool => ''d2'', evacuate => true)', 'ok'),
