@@ -30,7 +30,7 @@ SELECT e.workload_id, w.name, string_agg(e.event, ' > ' ORDER BY e.workload_even
   FROM rpq.workload_events e JOIN rpq.workloads w USING (workload_id)
  WHERE EXISTS (SELECT FROM rpq.workload_events l WHERE l.workload_id = e.workload_id AND l.event = 'lost')
  GROUP BY e.workload_id, w.name, w.status, w.nodes ORDER BY e.workload_id LIMIT 8;
-SELECT tenant || '/' || name AS pool, status, nodes, health, rpq.pretty(total) AS total, rpq.pretty(used) AS used
+SELECT tenant || '/' || name AS pool, status, nodes, pg_temp.wrap(health, 20) AS health, rpq.pretty(total) AS total, rpq.pretty(used) AS used
   FROM rpq.overview WHERE (tenant, name) IN (('polytech', 'thesis'), ('polytech', 'fra1-gpu'), ('aurora', 'serving')) ORDER BY 1;
 \echo 'rpq.check_integrity():'
 \echo
