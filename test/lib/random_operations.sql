@@ -99,7 +99,7 @@ ALTER FUNCTION rt.run(text, boolean) RENAME TO other_run;
 CREATE FUNCTION rt.run(command text, undo boolean, OUT state text, OUT message text) LANGUAGE plpgsql AS $$
 BEGIN
 	SELECT r.state, r.message INTO state, message FROM rt.other_run(command, undo) r;
-	IF state IN ('22023', '42710') AND command ~ '(resize_pool|move_nodes|convert_pool|rename_pool|delete_pool|create_pool|drain_node|edit_pool|add_node|enqueue)\(' THEN
+	IF state IN ('22023', '42710') AND command ~ '(resize_pool|move_nodes|convert_pool|rename_pool|delete_pool|create_pool|drain_node|retry_operation|edit_pool|add_node|enqueue)\(' THEN
 		state := 'RQ004';
 	-- a workload's row is in somebody's hand: later
 	ELSIF state = '55P03' AND command ~ 'delete_pool' OR state = '40001' AND message ~ 'changed hands during the call' THEN

@@ -55,7 +55,8 @@ all_ends() {
 		[ "$(ask "SELECT count(*) FROM rpq.operations WHERE status IN ('pending', 'running') AND kind <> 'rotate'")" = 0 ] && break
 		sleep 0.1
 	done
-	kill $! 2> /dev/null
+	# there is one executor at a time
+	ask "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query ~ 'rt.execute' AND pid <> pg_backend_pid()" > /dev/null
 	wait $! 2> /dev/null
 	is "$(ask "SELECT string_agg(kind || ' ' || status || ' ' || coalesce(step, ''), ', ') FROM rpq.operations WHERE status IN ('pending', 'running') AND kind <> 'rotate'")" '' \
 		"$1: no operation stays open" || diag "$(ask "SELECT * FROM rpq.operations WHERE status IN ('pending', 'running')")" "$(ask 'SELECT * FROM rpq.pod_migrations ORDER BY 1 DESC LIMIT 5')"
