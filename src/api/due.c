@@ -23,9 +23,16 @@
 #include "store/place.h"
 #include "store/spi.h"
 
+/* Pools are never deleted physically, so those that are gone only grow in number: they are not asked in every round. */
+static RpqStatement live_scopes = {
+	"SELECT pool_id FROM rpq_store.pool WHERE status <> 'deleted' ORDER BY pool_id", 0, {0}
+};
+
 static RpqStatement all_scopes = {
 	"SELECT pool_id FROM rpq_store.pool ORDER BY pool_id", 0, {0}
 };
+
+static TimestampTz looked_at_all = DT_NOBEGIN;
 
 #define DUE_COLUMNS \
 	"SELECT t.scope_id, t.ctid, t.own_xid, t.cycle, t.room_epoch," \
@@ -71,12 +78,17 @@ due_order(const void *a, const void *b)
 	return x->scope_id < y->scope_id ? -1 : x->scope_id > y->scope_id ? 1 : 0;
 }
 
+/* What arrives in a deleted pool becomes a draft within a second. */
 static DueScope *
 list_scopes(int *n)
 {
-	uint64		rows = rpq_exec(&all_scopes, NULL, NULL);
+	TimestampTz now = GetCurrentTimestamp();
+	bool		all = now < looked_at_all || now >= looked_at_all + USECS_PER_SEC;
+	uint64		rows = rpq_exec(all ? &all_scopes : &live_scopes, NULL, NULL);
 	DueScope   *scopes = palloc0(sizeof(DueScope) * Max(rows, 1));
 
+	if (all)
+		looked_at_all = now;
 	for (uint64 i = 0; i < rows; i++)
 		scopes[i].scope_id = rpq_column_int64(i, 1, 0);
 	SPI_freetuptable(SPI_tuptable);
