@@ -23,9 +23,13 @@
 #include "store/place.h"
 #include "store/spi.h"
 
-/* Pools are never deleted physically, so those that are gone only grow in number: they are not asked in every round. */
-static RpqStatement live_scopes = {
-	"SELECT pool_id FROM rpq_store.pool WHERE status <> 'deleted' ORDER BY pool_id", 0, {0}
+/*
+ * Pools are never deleted physically, so those that are gone only grow in number.  What was under way when a pool was
+ * deleted may still arrive there, as a rule soon; later than an hour, a look once a second is enough.
+ */
+static RpqStatement recent_scopes = {
+	"SELECT pool_id FROM rpq_store.pool WHERE status <> 'deleted' OR deleted_at > $1 ORDER BY pool_id",
+	1, {TIMESTAMPTZOID}
 };
 
 static RpqStatement all_scopes = {
@@ -78,13 +82,13 @@ due_order(const void *a, const void *b)
 	return x->scope_id < y->scope_id ? -1 : x->scope_id > y->scope_id ? 1 : 0;
 }
 
-/* What arrives in a deleted pool becomes a draft within a second. */
 static DueScope *
 list_scopes(int *n)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	bool		all = now < looked_at_all || now >= looked_at_all + USECS_PER_SEC;
-	uint64		rows = rpq_exec(all ? &all_scopes : &live_scopes, NULL, NULL);
+	Datum		values[1] = {TimestampTzGetDatum(rpq_now() - USECS_PER_HOUR)};
+	uint64		rows = all ? rpq_exec(&all_scopes, NULL, NULL) : rpq_exec(&recent_scopes, values, NULL);
 	DueScope   *scopes = palloc0(sizeof(DueScope) * Max(rows, 1));
 
 	if (all)
