@@ -41,6 +41,8 @@ SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_pod_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.hold', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.hold_hold_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.preemption', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.preemption_preemption_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.node_seen', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_report', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.policy', '');

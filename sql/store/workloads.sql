@@ -29,6 +29,7 @@ CREATE TABLE rpq_store.workload (
 	pool_id bigint,
 	type_id bigint,
 	policy_id bigint,
+	lender_id bigint,
 	nodes text[],
 	started_at timestamptz,
 	deadline timestamptz,
@@ -68,6 +69,7 @@ CREATE TABLE rpq_store.entry (
 	policy_id bigint,
 	pool_id bigint,
 	type_id bigint,
+	lender_id bigint,
 	attempt int NOT NULL DEFAULT 0,
 	waiting smallint NOT NULL DEFAULT 0,
 	kind text COLLATE "C" NOT NULL,
@@ -124,13 +126,15 @@ CREATE TABLE rpq_store.lane (
 ) WITH (fillfactor = 10);
 
 -- One cube: the figures of pool, member, policy and instance type are its sums.  policy_id 0 is a direct submission.
+-- lender_id is the exclusive pool on whose nodes borrowed work is (idle-time sharing), 0 elsewhere.
 CREATE TABLE rpq_store.usage (
 	pool_id bigint NOT NULL,
 	type_id bigint NOT NULL,
 	account_id bigint NOT NULL,
 	policy_id bigint NOT NULL DEFAULT 0,
+	lender_id bigint NOT NULL DEFAULT 0,
 	amount rpq.resources NOT NULL,
-	PRIMARY KEY (pool_id, type_id, account_id, policy_id)
+	PRIMARY KEY (pool_id, type_id, account_id, policy_id, lender_id)
 ) WITH (fillfactor = 60);
 
 -- What pods take of each node.  parts: what is taken of each device, in thousandths times 21 (the unit of amounts).
@@ -174,6 +178,28 @@ CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
 CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
 CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
+
+-- Victims of preemptions, written with the decision, ended by the cycle that finds the room free.  pending: the victim
+-- has still to stop; stopped: its attempt ended; given_up: its preemptor no longer wants or may have the room, the
+-- victim goes on.
+CREATE TABLE rpq_store.preemption (
+	preemption_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at timestamptz NOT NULL,
+	pool_id bigint NOT NULL,
+	preemptor bigint NOT NULL,
+	victim bigint NOT NULL,
+	victim_attempt int NOT NULL,
+	victim_account bigint NOT NULL,
+	preemptor_account bigint NOT NULL,
+	rule text COLLATE "C" NOT NULL CHECK (rule IN ('borrowed', 'reservation', 'priority')),
+	rank int NOT NULL,
+	gpu_seconds_lost numeric NOT NULL,
+	state text COLLATE "C" NOT NULL CHECK (state IN ('pending', 'stopped', 'given_up')),
+	expires_at timestamptz
+);
+CREATE INDEX preemption_pending ON rpq_store.preemption (pool_id) WHERE state = 'pending';
+CREATE INDEX preemption_victim ON rpq_store.preemption (victim, victim_attempt);
+CREATE INDEX preemption_preemptor ON rpq_store.preemption (preemptor);
 
 -- Signs of life, written by executors.
 CREATE TABLE rpq_store.node_seen (
@@ -245,6 +271,8 @@ COMMENT ON COLUMN rpq_store.workload.not_before IS 'not admitted before';
 COMMENT ON COLUMN rpq_store.workload.pool_id IS 'pool that the present or last attempt was admitted in; NULL: none';
 COMMENT ON COLUMN rpq_store.workload.type_id IS 'instance type of its nodes';
 COMMENT ON COLUMN rpq_store.workload.policy_id IS 'policy that it is charged to';
+COMMENT ON COLUMN rpq_store.workload.lender_id IS
+	'exclusive pool whose idle room it borrows; NULL: it runs in pool_id itself';
 COMMENT ON COLUMN rpq_store.workload.nodes IS 'names of its nodes, one a replica';
 COMMENT ON COLUMN rpq_store.workload.started_at IS 'latest admission';
 COMMENT ON COLUMN rpq_store.workload.deadline IS 'started_at + max_runtime';
@@ -271,6 +299,7 @@ COMMENT ON COLUMN rpq_store.entry.account_id IS 'account that it is charged to';
 COMMENT ON COLUMN rpq_store.entry.policy_id IS 'policy that it is charged to; NULL: a direct submission';
 COMMENT ON COLUMN rpq_store.entry.pool_id IS 'pool whose usage it changes';
 COMMENT ON COLUMN rpq_store.entry.type_id IS 'instance type of the nodes';
+COMMENT ON COLUMN rpq_store.entry.lender_id IS 'exclusive pool that has the nodes of borrowed work; NULL: pool_id has';
 COMMENT ON COLUMN rpq_store.entry.attempt IS 'attempt that it belongs to';
 COMMENT ON COLUMN rpq_store.entry.waiting IS 'what it adds to the length of the lane';
 COMMENT ON COLUMN rpq_store.entry.kind IS
@@ -318,6 +347,7 @@ COMMENT ON COLUMN rpq_store.usage.pool_id IS 'pool';
 COMMENT ON COLUMN rpq_store.usage.type_id IS 'instance type';
 COMMENT ON COLUMN rpq_store.usage.account_id IS 'account';
 COMMENT ON COLUMN rpq_store.usage.policy_id IS 'policy; 0: a direct submission';
+COMMENT ON COLUMN rpq_store.usage.lender_id IS 'exclusive pool that has the nodes of borrowed work; 0: pool_id has';
 COMMENT ON COLUMN rpq_store.usage.amount IS 'what they hold';
 COMMENT ON TABLE rpq_store.node_load IS 'what pods take of each node, as counted';
 COMMENT ON COLUMN rpq_store.node_load.node_id IS 'node';
@@ -346,6 +376,22 @@ COMMENT ON COLUMN rpq_store.hold.purpose IS
 COMMENT ON COLUMN rpq_store.hold.pod_id IS 'the pod that is stopping or to be moved; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
+COMMENT ON TABLE rpq_store.preemption IS 'victims of preemptions';
+COMMENT ON COLUMN rpq_store.preemption.preemption_id IS 'id';
+COMMENT ON COLUMN rpq_store.preemption.at IS 'when it was decided';
+COMMENT ON COLUMN rpq_store.preemption.pool_id IS 'pool that has the nodes; its turn writes the row';
+COMMENT ON COLUMN rpq_store.preemption.preemptor IS 'workload that the room is for';
+COMMENT ON COLUMN rpq_store.preemption.victim IS 'workload that gives it';
+COMMENT ON COLUMN rpq_store.preemption.victim_attempt IS 'its attempt that ends';
+COMMENT ON COLUMN rpq_store.preemption.victim_account IS 'account of the victim';
+COMMENT ON COLUMN rpq_store.preemption.preemptor_account IS 'account of the preemptor';
+COMMENT ON COLUMN rpq_store.preemption.rule IS 'borrowed, reservation or priority';
+COMMENT ON COLUMN rpq_store.preemption.rank IS 'place among the victims of one decision, from 1';
+COMMENT ON COLUMN rpq_store.preemption.gpu_seconds_lost IS
+	'devices times seconds since the attempt began, or since its last checkpoint';
+COMMENT ON COLUMN rpq_store.preemption.state IS 'pending, stopped or given_up';
+COMMENT ON COLUMN rpq_store.preemption.expires_at IS
+	'when a pending victim loses its room all the same; NULL: never';
 COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';

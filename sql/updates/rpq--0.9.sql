@@ -622,6 +622,7 @@ CREATE TABLE rpq_store.workload (
 	pool_id bigint,
 	type_id bigint,
 	policy_id bigint,
+	lender_id bigint,
 	nodes text[],
 	started_at timestamptz,
 	deadline timestamptz,
@@ -661,6 +662,7 @@ CREATE TABLE rpq_store.entry (
 	policy_id bigint,
 	pool_id bigint,
 	type_id bigint,
+	lender_id bigint,
 	attempt int NOT NULL DEFAULT 0,
 	waiting smallint NOT NULL DEFAULT 0,
 	kind text COLLATE "C" NOT NULL,
@@ -717,13 +719,15 @@ CREATE TABLE rpq_store.lane (
 ) WITH (fillfactor = 10);
 
 -- One cube: the figures of pool, member, policy and instance type are its sums.  policy_id 0 is a direct submission.
+-- lender_id is the exclusive pool on whose nodes borrowed work is (idle-time sharing), 0 elsewhere.
 CREATE TABLE rpq_store.usage (
 	pool_id bigint NOT NULL,
 	type_id bigint NOT NULL,
 	account_id bigint NOT NULL,
 	policy_id bigint NOT NULL DEFAULT 0,
+	lender_id bigint NOT NULL DEFAULT 0,
 	amount rpq.resources NOT NULL,
-	PRIMARY KEY (pool_id, type_id, account_id, policy_id)
+	PRIMARY KEY (pool_id, type_id, account_id, policy_id, lender_id)
 ) WITH (fillfactor = 60);
 
 -- What pods take of each node.  parts: what is taken of each device, in thousandths times 21 (the unit of amounts).
@@ -767,6 +771,28 @@ CREATE INDEX hold_node ON rpq_store.hold (node_id);
 CREATE INDEX hold_workload ON rpq_store.hold (workload_id);
 CREATE INDEX hold_scope ON rpq_store.hold (scope_id, expires_at);
 CREATE INDEX hold_pod ON rpq_store.hold (pod_id) WHERE pod_id IS NOT NULL;
+
+-- Victims of preemptions, written with the decision, ended by the cycle that finds the room free.  pending: the victim
+-- has still to stop; stopped: its attempt ended; given_up: its preemptor no longer wants or may have the room, the
+-- victim goes on.
+CREATE TABLE rpq_store.preemption (
+	preemption_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at timestamptz NOT NULL,
+	pool_id bigint NOT NULL,
+	preemptor bigint NOT NULL,
+	victim bigint NOT NULL,
+	victim_attempt int NOT NULL,
+	victim_account bigint NOT NULL,
+	preemptor_account bigint NOT NULL,
+	rule text COLLATE "C" NOT NULL CHECK (rule IN ('borrowed', 'reservation', 'priority')),
+	rank int NOT NULL,
+	gpu_seconds_lost numeric NOT NULL,
+	state text COLLATE "C" NOT NULL CHECK (state IN ('pending', 'stopped', 'given_up')),
+	expires_at timestamptz
+);
+CREATE INDEX preemption_pending ON rpq_store.preemption (pool_id) WHERE state = 'pending';
+CREATE INDEX preemption_victim ON rpq_store.preemption (victim, victim_attempt);
+CREATE INDEX preemption_preemptor ON rpq_store.preemption (preemptor);
 
 -- Signs of life, written by executors.
 CREATE TABLE rpq_store.node_seen (
@@ -838,6 +864,8 @@ COMMENT ON COLUMN rpq_store.workload.not_before IS 'not admitted before';
 COMMENT ON COLUMN rpq_store.workload.pool_id IS 'pool that the present or last attempt was admitted in; NULL: none';
 COMMENT ON COLUMN rpq_store.workload.type_id IS 'instance type of its nodes';
 COMMENT ON COLUMN rpq_store.workload.policy_id IS 'policy that it is charged to';
+COMMENT ON COLUMN rpq_store.workload.lender_id IS
+	'exclusive pool whose idle room it borrows; NULL: it runs in pool_id itself';
 COMMENT ON COLUMN rpq_store.workload.nodes IS 'names of its nodes, one a replica';
 COMMENT ON COLUMN rpq_store.workload.started_at IS 'latest admission';
 COMMENT ON COLUMN rpq_store.workload.deadline IS 'started_at + max_runtime';
@@ -864,6 +892,7 @@ COMMENT ON COLUMN rpq_store.entry.account_id IS 'account that it is charged to';
 COMMENT ON COLUMN rpq_store.entry.policy_id IS 'policy that it is charged to; NULL: a direct submission';
 COMMENT ON COLUMN rpq_store.entry.pool_id IS 'pool whose usage it changes';
 COMMENT ON COLUMN rpq_store.entry.type_id IS 'instance type of the nodes';
+COMMENT ON COLUMN rpq_store.entry.lender_id IS 'exclusive pool that has the nodes of borrowed work; NULL: pool_id has';
 COMMENT ON COLUMN rpq_store.entry.attempt IS 'attempt that it belongs to';
 COMMENT ON COLUMN rpq_store.entry.waiting IS 'what it adds to the length of the lane';
 COMMENT ON COLUMN rpq_store.entry.kind IS
@@ -911,6 +940,7 @@ COMMENT ON COLUMN rpq_store.usage.pool_id IS 'pool';
 COMMENT ON COLUMN rpq_store.usage.type_id IS 'instance type';
 COMMENT ON COLUMN rpq_store.usage.account_id IS 'account';
 COMMENT ON COLUMN rpq_store.usage.policy_id IS 'policy; 0: a direct submission';
+COMMENT ON COLUMN rpq_store.usage.lender_id IS 'exclusive pool that has the nodes of borrowed work; 0: pool_id has';
 COMMENT ON COLUMN rpq_store.usage.amount IS 'what they hold';
 COMMENT ON TABLE rpq_store.node_load IS 'what pods take of each node, as counted';
 COMMENT ON COLUMN rpq_store.node_load.node_id IS 'node';
@@ -939,6 +969,22 @@ COMMENT ON COLUMN rpq_store.hold.purpose IS
 COMMENT ON COLUMN rpq_store.hold.pod_id IS 'the pod that is stopping or to be moved; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.operation_id IS 'operation that made it; NULL: none';
 COMMENT ON COLUMN rpq_store.hold.expires_at IS 'given up after; NULL: never';
+COMMENT ON TABLE rpq_store.preemption IS 'victims of preemptions';
+COMMENT ON COLUMN rpq_store.preemption.preemption_id IS 'id';
+COMMENT ON COLUMN rpq_store.preemption.at IS 'when it was decided';
+COMMENT ON COLUMN rpq_store.preemption.pool_id IS 'pool that has the nodes; its turn writes the row';
+COMMENT ON COLUMN rpq_store.preemption.preemptor IS 'workload that the room is for';
+COMMENT ON COLUMN rpq_store.preemption.victim IS 'workload that gives it';
+COMMENT ON COLUMN rpq_store.preemption.victim_attempt IS 'its attempt that ends';
+COMMENT ON COLUMN rpq_store.preemption.victim_account IS 'account of the victim';
+COMMENT ON COLUMN rpq_store.preemption.preemptor_account IS 'account of the preemptor';
+COMMENT ON COLUMN rpq_store.preemption.rule IS 'borrowed, reservation or priority';
+COMMENT ON COLUMN rpq_store.preemption.rank IS 'place among the victims of one decision, from 1';
+COMMENT ON COLUMN rpq_store.preemption.gpu_seconds_lost IS
+	'devices times seconds since the attempt began, or since its last checkpoint';
+COMMENT ON COLUMN rpq_store.preemption.state IS 'pending, stopped or given_up';
+COMMENT ON COLUMN rpq_store.preemption.expires_at IS
+	'when a pending victim loses its room all the same; NULL: never';
 COMMENT ON TABLE rpq_store.node_seen IS 'signs of life of nodes, written by executors';
 COMMENT ON COLUMN rpq_store.node_seen.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.node_seen.at IS 'last sign of life';
@@ -1339,6 +1385,8 @@ SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_pod_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.hold', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.hold_hold_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.preemption', '');
+SELECT pg_catalog.pg_extension_config_dump('rpq_store.preemption_preemption_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.node_seen', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.pod_report', '');
 SELECT pg_catalog.pg_extension_config_dump('rpq_store.policy', '');
@@ -3624,14 +3672,18 @@ BEGIN
 	IF rpq_store.note_report(subject, runs, ends, (rpq_store.caller()).actor) THEN
 		PERFORM rpq_store.wake();
 	END IF;
-	RETURN QUERY SELECT * FROM rpq_store.answer_node(subject, runs, ends);
-	-- from now on its executor may have them
-	INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, devices, at)
-	SELECT a.pod, subject, a.workload, a.attempt, 'started', a.devices, rpq.now()
-	FROM rpq_store.answer_node(subject, runs, ends) AS a
-	WHERE a.action = 'start' AND NOT EXISTS (SELECT FROM rpq_store.pod_report AS r WHERE r.pod_id = a.pod)
-	ORDER BY a.pod
-	ON CONFLICT (pod_id) DO NOTHING;
+	-- Answer and record are one statement, on one snapshot: what is handed out and not recorded, since its attempt ends
+	-- meanwhile, would have devices that nobody knows of.
+	RETURN QUERY
+		WITH answer AS MATERIALIZED (
+			SELECT a.* FROM rpq_store.answer_node(subject, runs, ends) WITH ORDINALITY AS a),
+		handed_out AS (
+			INSERT INTO rpq_store.pod_report (pod_id, node_id, workload_id, attempt, state, devices, at)
+			SELECT a.pod, subject, a.workload, a.attempt, 'started', a.devices, rpq.now()
+			FROM answer AS a WHERE a.action = 'start' ORDER BY a.pod
+			ON CONFLICT (pod_id) DO NOTHING)
+		SELECT a.action, a.pod, a.workload, a.attempt, a.resources, a.devices, a.spec FROM answer AS a
+		ORDER BY a.ordinality;
 END
 $$;
 COMMENT ON FUNCTION rpq.sync_node(text, bigint[], jsonb, rpq.resources) IS
@@ -3824,6 +3876,15 @@ BEGIN
 		done.kind := 'hold';
 		RETURN NEXT done;
 	END LOOP;
+	-- A node may have changed hands since its executor reported to the scope that is settled here: the room that it
+	-- keeps is ended by the pool that has it now.
+	INSERT INTO rpq_store.entry (scope_id, at, workload_id, attempt, kind, actor)
+	SELECT DISTINCT h.scope_id, settle_reports.at, h.workload_id, h.attempt, 'report', 'system'
+	FROM rpq_store.hold AS h
+	WHERE h.workload_id = ANY (settle_reports.workloads) AND h.purpose = 'stopping'
+	  AND h.scope_id <> ALL (settle_reports.pools)
+	  AND NOT EXISTS (SELECT FROM rpq_store.pod_report AS r
+					  WHERE r.pod_id = h.pod_id AND r.state IN ('started', 'running'));
 	FOR done.workload_id IN SELECT u FROM rpq_store.unsettled_reports(settle_reports.workloads) AS u LOOP
 		done.kind := 'report';
 		RETURN NEXT done;
@@ -6956,7 +7017,8 @@ BEGIN
 		DETAIL = concat(format('Nodes for %s=%s are to go, idle ones come to %s=%s.', main_key, pick_to_shrink.change,
 			main_key, choice.idle_amount), ' In use: ' || in_use || '.'),
 		HINT = CASE WHEN NOT pick_to_shrink.evacuate THEN
-			'With evacuate => true the pods of the least used nodes are moved first.' END;
+			'With evacuate => true the pods of the least used nodes are moved first.'
+			ELSE 'Ask for fewer nodes, or stop what stands on them.' END;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.pick_to_shrink(rpq_store.pool, bigint, numeric, numeric, boolean, boolean) IS
@@ -7252,7 +7314,8 @@ BEGIN
 				DETAIL = format('%s are to go, %s are idle. In use: %s.', wanted, choice.idle_amount,
 					rpq_store.describe_busy(in_use, true)),
 				HINT = CASE WHEN NOT evacuate THEN
-					'With evacuate => true the pods of the least used nodes are moved first.' END;
+					'With evacuate => true the pods of the least used nodes are moved first.'
+					ELSE 'Ask for fewer nodes, or stop what stands on them.' END;
 		END IF;
 	END IF;
 	IF choice.picked IS NULL THEN

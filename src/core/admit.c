@@ -296,6 +296,7 @@ candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission
 
 	admission->lane = lane;
 	admission->pool = pool;
+	admission->home = pool;
 	admission->type = type;
 	admission->npods = need->replicas;
 	admission->pods = palloc((sizeof(PodPlace) + sizeof(int) * each) * replicas);

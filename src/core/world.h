@@ -32,6 +32,14 @@ typedef enum SchedulingPolicy
 	POLICY_SPREAD
 } SchedulingPolicy;
 
+/* By which right room is taken from a workload (preemption.md), in the order in which victims are sought. */
+typedef enum PreemptRule
+{
+	PREEMPT_BORROWED,			/* it borrows in an exclusive pool, whose own work comes */
+	PREEMPT_RESERVATION,		/* its policy holds more than its reservation, the preemptor's less */
+	PREEMPT_PRIORITY			/* lower priority, of the same policy; or both direct submissions to one pool */
+} PreemptRule;
+
 /*
  * Why a lane waits.  The names that people read are in reason_code_name(); checks are made in the order given here.
  */
@@ -68,7 +76,7 @@ typedef struct PoolNode
 	int			ndevices;
 	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
 	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices */
-	int64	   *capacity;		/* [nkeys] or NULL: unknown; only explanations read it */
+	int64	   *capacity;		/* [nkeys] or NULL: unknown; explanations and targets read it */
 	const char *lacks;			/* what its machine does not have at present; NULL: nothing; only for explanations */
 } PoolNode;
 
@@ -107,8 +115,62 @@ typedef struct Pool
 	int			ntypes;
 	PoolType   *types;			/* [ntypes]: instance types that the pool has nodes of */
 	ReasonCode	closed;			/* REASON_NONE, REASON_POOL_NOT_READY or REASON_POOL_FROZEN */
+	bool		exclusive;		/* its own work takes room back from what borrows in it */
+	bool		pay_as_you_go;	/* nothing in it is ever preempted */
+	bool		allow_guarantee;
+	bool		best_effort;	/* queueing: nothing is kept back for what is blocked; else backfill */
 	bool		isolate;		/* a node takes nothing of an account while it hosts another's */
 } Pool;
+
+typedef struct PodPlace
+{
+	int			node;			/* index in world->nodes */
+	int			ndevices;
+	int		   *devices;		/* [ndevices]; numbers of the devices taken, NULL when none */
+} PodPlace;
+
+/*
+ * A policy that has a queue, or work, in this World.  Two figures of what it holds, since a preemption under way takes
+ * time: limits never count room as free before it is, reservations count it as given from the decision on.
+ */
+typedef struct Policy
+{
+	int64		policy_id;
+	const char *name;
+	int64	   *reservation;	/* [nkeys]; zero in the keys that it does not name */
+	int64	   *held;			/* [nkeys]: placed, less victims that have still to stop, plus room held for its own */
+	UsageLimit *limit;			/* kind LIMIT_POLICY, of no pool; used: placed (victims that have still to stop too), plus
+								 * room held.  NULL: no limit */
+	bool		hold;			/* lending 'hold': others may not use the unmet part of the reservation */
+	int			npools;
+	int		   *pools;			/* [npools] that its queues reach; none: no profile is connected */
+} Policy;
+
+/*
+ * A placed workload, as far as a preemption has to know it.  Loaded only when one is tried.
+ */
+typedef struct Placed
+{
+	int64		workload_id;
+	int			attempt;
+	int64		account_id;
+	int			policy;			/* index in world->policies, -1: a direct submission */
+	int			pool;			/* that has its nodes */
+	int			home;			/* that it is charged to: another one than pool when it borrows */
+	int			type;
+	int			priority;
+	bool		guarantee;
+	bool		checkpointable;
+	bool		leaving;		/* a victim already, or its attempt has ended: never chosen */
+	bool		slow;			/* an executor has it, or its client keeps its row locked: its room is not free at once */
+	TimestampTz submitted_at;
+	TimestampTz started_at;
+	TimestampTz immune_until;	/* started_at + the pool's min_runtime */
+	const int64 *request;		/* [nkeys]; of one replica */
+	int			npods;
+	PodPlace   *pods;			/* [npods] */
+	void	   *store;			/* the store's own */
+} Placed;
 
 /* Workloads that wait in one scope and are alike in everything that a decision depends on. */
 struct Lane
@@ -117,16 +179,20 @@ struct Lane
 	int64		shape;
 	int64		account_id;
 	int64		policy_id;		/* 0: a direct submission */
+	int			policy;			/* index in world->policies, -1: a direct submission */
 	int			priority;
 	int			replicas;
+	TimestampTz ends;			/* when it would have ended at the latest if it were admitted now; DT_NOEND: never */
 	bool		guarantee;
 	bool		checkpointable;
 	int64	   *request;		/* [nkeys]; of one replica */
 	bool	   *type_allowed;	/* [world->ntypes], NULL: any */
 	int			npools;
 	int		   *pools;			/* [npools]; routing order */
+	int			nlenders;
+	int		   *lenders;		/* [nlenders]: exclusive pools whose idle room it may borrow (idle-time sharing) */
 	int			nlimits;
-	UsageLimit **limits;			/* [nlimits]; of its own (personal quota, policy); pool totals are not among them */
+	UsageLimit **limits;		/* [nlimits]; of its own: personal quotas, or the limit of its policy */
 	int64		waiting;
 	TimestampTz head_at;		/* lower bound of (submitted_at, workload_id) of its members; moved by the core */
 	int64		head_id;
@@ -171,22 +237,50 @@ typedef struct Reason
 	int64		ahead;			/* behind: workload id of the one that is ahead */
 } Reason;
 
-typedef struct PodPlace
-{
-	int			node;			/* index in world->nodes */
-	int			ndevices;
-	int		   *devices;		/* [ndevices]; numbers of the devices taken, NULL when none */
-} PodPlace;
-
 typedef struct Admission
 {
 	Lane	   *lane;
 	Member		member;
-	int			pool;
+	int			pool;			/* that has its nodes */
+	int			home;			/* that it is charged to: another one than pool when it borrows */
 	int			type;
 	int			npods;
 	PodPlace   *pods;			/* [npods], by replica */
 } Admission;
+
+/*
+ * Room that former plans have held for a workload whose victims had still to stop.  In the world, what a hold takes is
+ * not free, and neither is what its victims still have.
+ */
+typedef struct RoomHold
+{
+	Lane	   *lane;			/* NULL: its workload no longer waits, or waits elsewhere */
+	Member		member;			/* not among those that read_members returns */
+	int			pool;
+	int			type;
+	int			npods;
+	PodPlace   *pods;			/* [npods]; a node of -1 is no longer there */
+	int			nvictims;
+	int			npending;		/* of them, those that have still to stop */
+	bool		by_right;		/* a pending victim was chosen by the rule borrowed */
+	bool		by_reservation; /* one was chosen by the rule reservation */
+	int			by_priority;	/* the highest priority of those chosen by the rule priority, -1: none */
+	void	   *store;			/* the store's own */
+
+	/* result; when neither, it is kept */
+	bool		admitted;		/* plan->admissions has it */
+	bool		given_up;		/* its room is free from the next plan on */
+} RoomHold;
+
+/* A victim of this plan. */
+typedef struct Preemption
+{
+	Placed	   *victim;
+	PreemptRule rule;
+	int			rank;			/* place among the victims of its preemptor, from 1: the order in which they were sought */
+	Lane	   *lane;			/* the preemptor's */
+	Member		member;			/* the preemptor */
+} Preemption;
 
 struct World
 {
@@ -200,6 +294,12 @@ struct World
 	PoolNode   *nodes;			/* ordered by name, bytewise */
 	int			nlanes;
 	Lane	   *lanes;
+	int			npolicies;
+	Policy	   *policies;
+	int			nholds;
+	RoomHold   *holds;
+	int			nplaced;
+	Placed	   *placed;			/* after load_placed */
 	TimestampTz now;
 	int			batch;			/* most admissions of this plan */
 
@@ -211,6 +311,21 @@ struct World
 	 * that cannot be had now, it keeps the old head itself.
 	 */
 	int			(*read_members) (World *world, Lane *lane, const Member *after, int want, Member *out);
+
+	/*
+	 * Fills in placed and nplaced, of all pools of the world, in any order.  Called once at most, and only when some
+	 * workload that is blocked by room is entitled to take it from others.  NULL: nothing can be preempted.
+	 */
+	void		(*load_placed) (World *world);
+
+	/*
+	 * The victims are chosen: takes their rows, so that the plan can be carried out, and sets slow where that needs
+	 * time.  NULL in a dry run: nobody's row is asked for.
+	 */
+	void		(*take_victims) (World *world, Placed **victims, int nvictims);
+
+	/* When the first of the pods on each of some nodes ends at the latest; DT_NOEND where none has a max_runtime. */
+	void		(*read_ends) (World *world, const int *nodes, int nnodes, TimestampTz *ends);
 	void	   *store;			/* the store's own */
 };
 
@@ -218,6 +333,10 @@ typedef struct CyclePlan
 {
 	int			nadmissions;
 	Admission  *admissions;		/* in the order in which they were decided */
+	int			npreemptions;
+	Preemption *preemptions;	/* likewise; the victims of one preemptor follow each other */
+	int			nheld;
+	Admission  *held;			/* room to be held for preemptors of which some victim is slow */
 	bool		more;			/* cut off by the batch: more is admissible at once */
 } CyclePlan;
 

@@ -467,6 +467,8 @@ build_lane(Book *book, World *world, LaneRow *row, Lane *lane)
 	lane->scope_id = row->key.scope_id;
 	lane->shape = row->key.shape;
 	lane->account_id = row->account_id;
+	lane->policy = -1;
+	lane->ends = DT_NOEND;
 	lane->priority = row->priority;
 	lane->replicas = row->replicas;
 	lane->guarantee = row->guarantee;
