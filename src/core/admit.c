@@ -20,6 +20,7 @@ candidate_init(const World *world, Lane *lane, Candidate *candidate)
 	candidate->lane = lane;
 	candidate->total = total_request(world, lane);
 	candidate->need = need_create(world, lane->request, lane->replicas, lane->account_id);
+	candidate->need->ends = lane->ends;
 }
 
 Reason *
@@ -119,8 +120,8 @@ raise_largest(const Room *room, const Need *need, int64 *largest)
 
 /*
  * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
- * free on nodes that take nothing new or host other accounts.  Costs a look at the top of each type's tree, not at the
- * nodes.
+ * free on nodes that take nothing new or host other accounts; target nodes are looked at as any other.  Costs a look at
+ * the top of each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
@@ -136,29 +137,27 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 	reason->largest = palloc0(sizeof(int64) * world->nkeys);
 	for (int t = 0; t < world->pools[pool].ntypes; t++)
 	{
-		Room	   *room;
-		Room	   *guest;
+		Room	   *home = usable[t] ? room_get(placer, pool, t) : NULL;
 
-		if (!usable[t])
+		reason->some_types |= home == NULL;
+		for (Room *room = home; room != NULL; room = room == home ? home->targets : NULL)
 		{
-			reason->some_types = true;
-			continue;
-		}
-		room = room_get(placer, pool, t);
-		guest = room->isolate ? guest_room(room, need->account) : NULL;
-		raise_largest(room, need, reason->largest);
-		if (guest != NULL)
-			raise_largest(guest, need, reason->largest);
-		nothers += room->nhosting - (guest != NULL ? guest->nhosting : 0);
-		for (int k = 0; k < world->nkeys; k++)
-		{
-			int64		own = guest != NULL ? guest->sum[k] : 0;
-			int64		others = room->isolate ? room->hosting[k] - own : 0;
+			Room	   *guest = room->isolate ? guest_room(room, need->account) : NULL;
 
-			reason->available[k] += room->sum[k] + own;
-			reason->unavailable[k] += room->unavailable[k] + others;
-			any |= need->request[k] > 0 && room->unavailable[k] + others > 0;
-			reason->others |= need->request[k] > 0 && others > 0;
+			raise_largest(room, need, reason->largest);
+			if (guest != NULL)
+				raise_largest(guest, need, reason->largest);
+			nothers += room->nhosting - (guest != NULL ? guest->nhosting : 0);
+			for (int k = 0; k < world->nkeys; k++)
+			{
+				int64		own = guest != NULL ? guest->sum[k] : 0;
+				int64		others = room->isolate ? room->hosting[k] - own : 0;
+
+				reason->available[k] += room->sum[k] + own;
+				reason->unavailable[k] += room->unavailable[k] + others;
+				any |= need->request[k] > 0 && room->unavailable[k] + others > 0;
+				reason->others |= need->request[k] > 0 && others > 0;
+			}
 		}
 	}
 	if (any)

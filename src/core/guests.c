@@ -5,8 +5,10 @@
  *
  * The common room has the nodes that host nobody and is open to all; a guest room is open to its account alone.  Nodes
  * that host several accounts, which were there before the pool kept them apart, are in no room: nothing fits on them
- * until the pods of one account are left.  A node goes to a guest room with the first pod that it gets; within a plan,
- * which only takes room, it never comes back.
+ * until the pods of one account are left.  A node goes to a guest room with the first pod that it gets, and comes back
+ * when a plan gives back the room of all pods that it hosts.
+ *
+ * Here too: nodes that change in the middle of a plan, and the room for target nodes.
  */
 #include "postgres.h"
 
@@ -65,6 +67,7 @@ guest_add(Room *common, int64 account)
 	room->policy = common->policy;
 	room->isolate = true;
 	room->common = common;
+	room->home = common->home;
 	room->account = account;
 	room_init(room);
 	return room;
@@ -137,4 +140,92 @@ guests_build(Room *room)
 		room->nhosting++;
 		count_free(room, room->nodes[i], 1, room->hosting);
 	}
+}
+
+/* ---- nodes that change ---- */
+
+/* The room that a node is in or beside: of its pool and type, or of the targets there; NULL where it counts nowhere. */
+static Room *
+room_of_node(Placer *placer, int node)
+{
+	const PoolNode *n = &placer->world->nodes[node];
+	const Pool *pool = &placer->world->pools[n->pool];
+
+	for (int t = 0; t < pool->ntypes; t++)
+		if (pool->types[t].type == n->type)
+		{
+			Room	   *home = room_get(placer, n->pool, t);
+
+			return placer->is_target[node] ? home->targets : home;
+		}
+	return NULL;
+}
+
+/* Nodes in no room are counted with their kind. */
+static bool
+count_roomless(Room *room, int node, int sign)
+{
+	const PoolNode *n = &room->placer->world->nodes[node];
+
+	if (!n->takes_work)
+		count_free(room, node, sign, room->unavailable);
+	else if (room->isolate && n->account == SEVERAL_ACCOUNTS)
+	{
+		room->nhosting += sign;
+		count_free(room, node, sign, room->hosting);
+	}
+	else
+		return false;
+	return true;
+}
+
+void
+room_take_out(Placer *placer, int node)
+{
+	Room	   *room = room_of_node(placer, node);
+	int64		account = placer->world->nodes[node].account;
+
+	if (room == NULL || count_roomless(room, node, -1))
+		return;
+	if (room->isolate && account != 0)
+		room = guest_room(room, account);
+	room_remove(room, node);
+	guest_leave(room, node);
+}
+
+void
+room_put_back(Placer *placer, int node)
+{
+	Room	   *room = room_of_node(placer, node);
+	int64		account = placer->world->nodes[node].account;
+
+	if (room == NULL || count_roomless(room, node, 1))
+		return;
+	if (room->isolate && account != 0)
+	{
+		guest_enter(room, account, node);
+		return;
+	}
+	count_free(room, node, 1, room->sum);
+	room_push(room, node);
+}
+
+/*
+ * An empty room beside a home, for its target nodes.
+ */
+Room *
+room_beside(Room *home)
+{
+	Room	   *room = palloc0(sizeof(Room));
+
+	room->placer = home->placer;
+	room->pool = home->pool;
+	room->type = home->type;
+	room->policy = home->policy;
+	room->isolate = home->isolate;
+	room->common = room;
+	room->home = home;
+	room_init(room);
+	room->hosting = palloc0(sizeof(int64) * home->placer->world->nkeys);
+	return room;
 }

@@ -34,7 +34,7 @@ deal_nodes(Placer *placer)
 			room->type = world->pools[p].types[t].type;
 			room->policy = world->pools[p].types[t].policy;
 			room->isolate = world->pools[p].isolate;
-			room->common = room;
+			room->common = room->home = room;
 			room_of[p * world->ntypes + room->type] = placer->first_room[p] + t;
 		}
 
@@ -80,6 +80,7 @@ placer_create(World *world)
 	}
 	placer->rooms = palloc0(sizeof(Room) * (placer->nrooms + 1));
 	placer->heap = palloc(sizeof(HeapLink) * (world->nnodes + 1));
+	placer->is_target = palloc0(sizeof(bool) * (world->nnodes + 1));
 	placer->usable = palloc(sizeof(bool) * (most_types + 1));
 	placer->spots = palloc(sizeof(Spot) * (most_types + 1));
 	deal_nodes(placer);
@@ -101,6 +102,7 @@ need_create(const World *world, const int64 *request, int replicas, int64 accoun
 
 	need->replicas = replicas;
 	need->account = account;
+	need->ends = DT_NOEND;
 	need->request = request;
 	need->dims = palloc(sizeof(int) * world->nkeys);
 	need->amounts = palloc(sizeof(int64) * world->nkeys);
@@ -175,14 +177,20 @@ better_in_room(Room *room, const Need *need, Spot *spot)
 	return true;
 }
 
-/* The same of a room and, where accounts are kept apart, the guest room of the account. */
+/* The same of all rooms of a home that are open to it. */
 static inline bool
-better_spot(Room *common, const Need *need, Spot *spot)
+better_spot(Room *home, const Need *need, Spot *spot)
 {
-	bool		better = better_in_room(common, need, spot);
-	Room	   *guest = common->isolate ? guest_room(common, need->account) : NULL;
+	Room	   *rooms[MAX_OPEN];
+	int			nrooms;
+	bool		better = false;
 
-	return (guest != NULL && better_in_room(guest, need, spot)) || better;
+	if (!home->isolate && home->targets == NULL)
+		return better_in_room(home, need, spot);
+	nrooms = open_rooms(home, need, rooms);
+	for (int i = 0; i < nrooms; i++)
+		better |= better_in_room(rooms[i], need, spot);
+	return better;
 }
 
 /*
@@ -275,43 +283,48 @@ place_take_node(World *world, int node_index, const Need *need, PodPlace *pod, i
  * Under binpack a node that was just taken is the first again for as long as it fits: those before it did not fit, and
  * it has moved towards them.  So it is filled before it goes back into the room.
  *
- * Where accounts are kept apart each replica goes to the better of the two rooms that are open to its account, and the
- * node then belongs to the guest room.
+ * Where several rooms are open to it each replica goes to the better node of all of them.  Where accounts are kept
+ * apart the node then belongs to the guest room.
  */
 void
 place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 {
-	Room	   *room = spot.room->common;
-	World	   *world = room->placer->world;
+	Room	   *home = spot.room->home;
+	World	   *world = home->placer->world;
 	int			done = 0;
 
 	while (done < need->replicas)
 	{
+		Room	   *common;
+		int			before = done;
 		int			node;
 
 		CHECK_FOR_INTERRUPTS();
 		if (done > 0)
 		{
 			spot.slot = NO_SLOT;
-			better_spot(room, need, &spot);
+			better_spot(home, need, &spot);
 		}
 		Assert(spot.slot >= 0);
+		common = spot.room->common;
 		node = room_pop(spot.room, spot.slot);
-		if (room->isolate)
+		if (home->isolate)
 			guest_leave(spot.room, node);
 		do
 		{
 			place_take_node(world, node, need, &pods[done], devices);
 			devices += pods[done].ndevices;
 			done++;
-		} while (room->policy == POLICY_BINPACK && done < need->replicas &&
+		} while (home->policy == POLICY_BINPACK && done < need->replicas &&
 				 need_fits_node(world, need, &world->nodes[node]));
-		if (room->isolate)
-			guest_enter(room, need->account, node);
+		if (home->isolate)
+			guest_enter(common, need->account, node);
 		else
-			room_push(room, node);
+		{
+			room_push(common, node);
+			for (int k = 0; k < world->nkeys; k++)
+				if (need->request[k] > 0)
+					common->sum[k] -= need->request[k] * (done - before);
+		}
 	}
-	for (int k = 0; k < world->nkeys && !room->isolate; k++)
-		if (need->request[k] > 0)
-			room->sum[k] -= need->request[k] * need->replicas;
 }

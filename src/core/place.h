@@ -13,6 +13,10 @@
  * account's pods are in a room of that account's beside it, its guest room, and those that host several in none.  Who
  * looks for a node looks at both rooms that are open to its account (guests.c).
  *
+ * Target nodes, which are kept back for a workload that is blocked, are in a room of their own beside the room, their
+ * home, likewise with guest rooms where accounts are kept apart.  It is closed to all but those that end in time
+ * (targets_open()); these look at both, and the policy prefers a target as any other node.
+ *
  * Dimensions: 0 is the number of entirely free devices, 1 the largest part left of a device, d >= 2 the resource key
  * d - 1.
  */
@@ -27,6 +31,7 @@
 #define KEY_DIM(key)	((key) + 1)
 
 #define MAX_WHYS		8
+#define MAX_OPEN		4			/* rooms of one home that are open to a workload */
 
 /* What one replica asks of a node: the dimensions that matter, each with the least amount. */
 typedef struct Need
@@ -40,6 +45,8 @@ typedef struct Need
 	int64	   *amounts;		/* [ndims] */
 	const int64 *request;		/* [nkeys] */
 	int64		account;		/* whose pods they are: matters only where accounts are kept apart */
+	TimestampTz ends;			/* when they end at the latest: before Room.bound, target nodes are open to them */
+	bool		past_targets;	/* all target nodes are open to them */
 } Need;
 
 /*
@@ -71,6 +78,7 @@ typedef struct HeapLink
 {
 	int			left;
 	int			right;
+	int			parent;
 	int			rank;
 } HeapLink;
 
@@ -102,6 +110,16 @@ typedef struct Room
 	const char *whys[MAX_WHYS];
 	int			why_counts[MAX_WHYS];
 
+	struct Room *home;			/* of a guest room or a room of targets, the one that room_get() gives; else itself */
+
+	/* where nodes are kept back for one that is blocked (targets.c) */
+	struct Room *targets;		/* of a home, the room of its target nodes; NULL: it has none */
+	TimestampTz bound;			/* of a home: who ends before it may use them */
+	const Lane *head;			/* of a home: for whom */
+	int64		head_id;		/* its workload */
+	int			nkinds;			/* -1: not counted yet */
+	struct NodeKind *kinds;		/* [nkinds]: nodes that take work, by what they hold when empty */
+
 	/* where accounts are kept apart */
 	struct Room *common;		/* of a guest room, the room that it stands beside; else the room itself */
 	int64		account;		/* of a guest room */
@@ -126,6 +144,7 @@ typedef struct Placer
 	int			nrooms;
 	Room	   *rooms;
 	HeapLink   *heap;			/* [nnodes]: the leftist heaps of all slots */
+	bool	   *is_target;		/* [nnodes] */
 	bool	   *usable;			/* [most types of a pool]: for whoever needs a place for them */
 	Spot	   *spots;			/* [most types of a pool] */
 } Placer;
@@ -135,9 +154,11 @@ extern void room_init(Room *room);
 extern Room *room_get(Placer *placer, int pool, int type_slot);
 extern int	room_first(const Room *room, const Need *need);
 extern int	room_first_before(const Room *room, const Need *need, Spot spot);
-extern int64 room_count(const Room *room, const Need *need, int64 limit);
+extern int	open_rooms(Room *home, const Need *need, Room **rooms);
+extern int64 room_count(Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
 extern void room_push(Room *room, int node);
+extern void room_remove(Room *room, int node);
 extern int64 room_most(const Room *room, int dim);
 
 #define NO_SLOT		(-1)
@@ -167,11 +188,26 @@ slot_precedes(const Slot *a, const Slot *b)
 	return a->first < b->first;
 }
 
-/* guests.c */
+/*
+ * guests.c
+ *
+ * Whoever changes what is free on a node in the middle of a plan, or whom it hosts, takes it out of its room before and
+ * puts it back after that; nothing may be sought in between.
+ */
+extern void room_take_out(Placer *placer, int node);
+extern void room_put_back(Placer *placer, int node);
+extern Room *room_beside(Room *home);
 extern void guests_build(Room *room);
 extern Room *guest_room(const Room *common, int64 account);
 extern void guest_leave(Room *room, int node);
 extern void guest_enter(Room *common, int64 account, int node);
+
+/* Whether the target nodes of a room's type are open to a need; there must be some. */
+static inline bool
+targets_open(const Room *home, const Need *need)
+{
+	return need->past_targets || need->ends < home->bound;
+}
 
 /* Whether a node is open to an account as far as others on it go. */
 static inline bool
@@ -179,6 +215,10 @@ node_open_to(const World *world, const PoolNode *node, int64 account)
 {
 	return node->account == 0 || node->account == account || !world->pools[node->pool].isolate;
 }
+
+/* heap.c */
+extern int	heap_merge(Placer *placer, int a, int b);
+extern int	heap_remove(Placer *placer, int root, int node);
 
 /* tree.c */
 extern bool slot_before(const Room *a, int slot_a, const Room *b, int slot_b);

@@ -59,39 +59,6 @@ state_hash(const int64 *state, int n)
 	return (uint32) h;
 }
 
-/* ---- the heap of a slot's nodes ---- */
-
-/*
- * Merges two leftist heaps.  Right spines are logarithmic in the number of nodes, so the recursion is as well.
- */
-static int
-heap_merge(Placer *placer, int a, int b)
-{
-	HeapLink   *link;
-	int			swap;
-
-	if (a == NO_NODE)
-		return b;
-	if (b == NO_NODE)
-		return a;
-	if (b < a)
-	{
-		swap = a;
-		a = b;
-		b = swap;
-	}
-	link = &placer->heap[a];
-	link->right = heap_merge(placer, link->right, b);
-	if (link->left == NO_NODE || placer->heap[link->left].rank < placer->heap[link->right].rank)
-	{
-		swap = link->left;
-		link->left = link->right;
-		link->right = swap;
-	}
-	link->rank = link->right == NO_NODE ? 1 : placer->heap[link->right].rank + 1;
-	return a;
-}
-
 /* ---- slots by state ---- */
 
 static int
@@ -212,7 +179,7 @@ room_push(Room *room, int node)
 	node_state(placer->world, &placer->world->nodes[node], room->state);
 	slot = slot_get(room, node);
 	s = room_slot(room, slot);
-	link->left = link->right = NO_NODE;
+	link->left = link->right = link->parent = NO_NODE;
 	link->rank = 1;
 	if (s->count++ == 0)
 	{
@@ -228,24 +195,51 @@ room_push(Room *room, int node)
 	}
 }
 
+/* Takes a node out of its slot, and the slot with the last of them out of the room. */
+static void
+slot_remove(Room *room, int slot, int node)
+{
+	Slot	   *s = room_slot(room, slot);
+	int			first;
+
+	if (--s->count > 0)
+	{
+		first = heap_remove(room->placer, s->first, node);
+		if (first != s->first)
+			tree_refirst(room, slot, first);
+	}
+	else
+	{
+		tree_remove(room, slot);
+		slot_free(room, slot);
+	}
+}
+
 /*
  * Takes the first node of a slot out of the room and returns it.
  */
 int
 room_pop(Room *room, int slot)
 {
-	Slot	   *s = room_slot(room, slot);
-	const HeapLink *link = &room->placer->heap[s->first];
-	int			node = s->first;
+	int			node = room_slot(room, slot)->first;
 
-	if (--s->count > 0)
-		tree_refirst(room, slot, heap_merge(room->placer, link->left, link->right));
-	else
-	{
-		tree_remove(room, slot);
-		slot_free(room, slot);
-	}
+	slot_remove(room, slot, node);
 	return node;
+}
+
+/*
+ * Takes any node out of the room that it is in, its state unchanged since it came there.
+ */
+void
+room_remove(Room *room, int node)
+{
+	const World *world = room->placer->world;
+	int			slot;
+
+	node_state(world, &world->nodes[node], room->state);
+	slot = slot_find(room, room->state, state_hash(room->state, room->ndims + 1));
+	Assert(slot != NO_SLOT);
+	slot_remove(room, slot, node);
 }
 
 /* ---- searches ---- */
@@ -341,45 +335,65 @@ tree_count(const Room *room, int tree, const Need *need, int64 limit)
 }
 
 /*
- * How many replicas would fit at once, counted up to limit: in the room, or where accounts are kept apart in both that
- * are open to the account.
+ * The rooms of a home that are open to a need, at most MAX_OPEN; returns how many.
+ */
+int
+open_rooms(Room *home, const Need *need, Room **rooms)
+{
+	int			n = 0;
+
+	for (Room *room = home; room != NULL;
+		 room = room == home && home->targets != NULL && targets_open(home, need) ? home->targets : NULL)
+	{
+		rooms[n++] = room;
+		rooms[n] = room->isolate ? guest_room(room, need->account) : NULL;
+		n += rooms[n] != NULL;
+	}
+	return n;
+}
+
+/* Parts that share a device: what a node takes is not in its slot's state. */
+static int64
+count_parts(const Room *home, const Need *need, int64 limit)
+{
+	const Placer *placer = home->placer;
+	int64		total = 0;
+
+	for (int i = 0; i < home->nnodes && total < limit; i++)
+	{
+		const PoolNode *node = &placer->world->nodes[home->nodes[i]];
+
+		if (node->takes_work && node_open_to(placer->world, node, need->account) &&
+			(!placer->is_target[home->nodes[i]] || targets_open(home, need)))
+			total += need_times_on_node(placer->world, need, node);
+	}
+	return Min(limit, total);
+}
+
+/*
+ * How many replicas would fit at once, counted up to limit, in all rooms of the room's home that are open to them.
  *
  * Replicas are alike, so how many a node takes does not depend on the others: a gang fits exactly when the sum over
  * nodes reaches it, and whoever then places it replica by replica cannot fail.  That is why nothing is ever taken back.
  */
 int64
-room_count(const Room *room, const Need *need, int64 limit)
+room_count(Room *room, const Need *need, int64 limit)
 {
-	World	   *world = room->placer->world;
-	const Room *guest;
+	Room	   *rooms[MAX_OPEN];
+	int			nrooms = need->impossible ? 0 : open_rooms(room->home, need, rooms);
 	int64		total = 0;
+	int			first = 0;
 
-	room = room->common;
-	guest = room->isolate ? guest_room(room, need->account) : NULL;
-	if (need->impossible)
-		return 0;
 	if (limit <= 1 || need->part > 0)
 	{
-		if (room_first(room, need) == NO_SLOT && (guest == NULL || room_first(guest, need) == NO_SLOT))
+		while (first < nrooms && room_first(rooms[first], need) == NO_SLOT)
+			first++;
+		if (first == nrooms)
 			return 0;
-		if (limit <= 1)
-			return limit;
+		return limit <= 1 ? limit : count_parts(room->home, need, limit);
 	}
-	if (need->part == 0)
-	{
-		total = tree_count(room, room->root, need, limit);
-		if (guest != NULL && total < limit)
-			total += tree_count(guest, guest->root, need, limit - total);
-		return Min(limit, total);
-	}
-	/* several parts share a device: what a node takes is not in its slot's state */
-	for (int i = 0; i < room->nnodes && total < limit; i++)
-	{
-		const PoolNode *node = &world->nodes[room->nodes[i]];
-
-		if (node->takes_work && node_open_to(world, node, need->account))
-			total += need_times_on_node(world, need, node);
-	}
+	for (int i = 0; i < nrooms && total < limit; i++)
+		total += tree_count(rooms[i], rooms[i]->root, need, limit - total);
 	return Min(limit, total);
 }
 
@@ -462,8 +476,10 @@ fill_slots(Room *room)
 			if (like == NULL)
 				s = room_slot(room, slot_get(room, n));
 		}
+		if (s->first != NO_NODE)
+			room->placer->heap[s->first].parent = n;
 		link->left = s->first;
-		link->right = NO_NODE;
+		link->right = link->parent = NO_NODE;
 		link->rank = 1;
 		s->first = n;
 		s->count++;

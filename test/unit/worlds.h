@@ -216,6 +216,8 @@ add_lane(World *world, int pool, int priority, int replicas, int64 gpu_milli, in
 
 	lane->scope_id = pool + 1;
 	lane->shape = world->nlanes;
+	lane->policy = -1;
+	lane->ends = DT_NOEND;
 	lane->priority = priority;
 	lane->replicas = replicas;
 	lane->request = zeros();
