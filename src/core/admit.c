@@ -127,6 +127,7 @@ void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
 {
 	World	   *world = placer->world;
+	int64	   *own = palloc(sizeof(int64) * world->nkeys);
 	bool		any = false;
 	int			nothers = 0;
 
@@ -138,26 +139,33 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 	for (int t = 0; t < world->pools[pool].ntypes; t++)
 	{
 		Room	   *home = usable[t] ? room_get(placer, pool, t) : NULL;
+		Room	   *rooms[MAX_OPEN];
+		int			nrooms = home != NULL ? rooms_past_targets(home, need, rooms) : 0;
 
-		reason->some_types |= home == NULL;
-		for (Room *room = home; room != NULL; room = room == home ? home->targets : NULL)
+		if (home == NULL)
 		{
-			Room	   *guest = room->isolate ? guest_room(room, need->account) : NULL;
-
-			raise_largest(room, need, reason->largest);
-			if (guest != NULL)
-				raise_largest(guest, need, reason->largest);
-			nothers += room->nhosting - (guest != NULL ? guest->nhosting : 0);
+			reason->some_types = true;
+			continue;
+		}
+		nothers += home->nhosting;
+		memset(own, 0, sizeof(int64) * world->nkeys);
+		for (int i = 0; i < nrooms; i++)
+		{
+			raise_largest(rooms[i], need, reason->largest);
+			if (rooms[i]->common == rooms[i])
+				continue;
+			nothers -= rooms[i]->nhosting;
 			for (int k = 0; k < world->nkeys; k++)
-			{
-				int64		own = guest != NULL ? guest->sum[k] : 0;
-				int64		others = room->isolate ? room->hosting[k] - own : 0;
+				own[k] += rooms[i]->sum[k];
+		}
+		for (int k = 0; k < world->nkeys; k++)
+		{
+			int64		others = home->isolate ? home->hosting[k] - own[k] : 0;
 
-				reason->available[k] += room->sum[k] + own;
-				reason->unavailable[k] += room->unavailable[k] + others;
-				any |= need->request[k] > 0 && room->unavailable[k] + others > 0;
-				reason->others |= need->request[k] > 0 && others > 0;
-			}
+			reason->available[k] += home->sum[k] + own[k];
+			reason->unavailable[k] += home->unavailable[k] + others;
+			any |= need->request[k] > 0 && home->unavailable[k] + others > 0;
+			reason->others |= need->request[k] > 0 && others > 0;
 		}
 	}
 	if (any)

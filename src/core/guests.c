@@ -90,12 +90,15 @@ count_free(const Room *room, int node, int sign, int64 *sum)
 void
 guest_leave(Room *room, int node)
 {
-	count_free(room, node, -1, room->sum);
 	if (room->common == room)
+	{
+		count_free(room, node, -1, room->home->sum);
 		return;
+	}
 	room->nhosting--;
-	room->common->nhosting--;
-	count_free(room, node, -1, room->common->hosting);
+	count_free(room, node, -1, room->sum);
+	room->home->nhosting--;
+	count_free(room, node, -1, room->home->hosting);
 }
 
 /*
@@ -108,10 +111,10 @@ guest_enter(Room *common, int64 account, int node)
 
 	if (room == NULL)
 		room = guest_add(common, account);
-	count_free(room, node, 1, room->sum);
-	count_free(room, node, 1, common->hosting);
 	room->nhosting++;
-	common->nhosting++;
+	count_free(room, node, 1, room->sum);
+	room->home->nhosting++;
+	count_free(room, node, 1, room->home->hosting);
 	room_push(room, node);
 }
 
@@ -145,7 +148,7 @@ guests_build(Room *room)
 /* ---- nodes that change ---- */
 
 /* The room that a node is in or beside: of its pool and type, or of the targets there; NULL where it counts nowhere. */
-static Room *
+Room *
 room_of_node(Placer *placer, int node)
 {
 	const PoolNode *n = &placer->world->nodes[node];
@@ -168,11 +171,11 @@ count_roomless(Room *room, int node, int sign)
 	const PoolNode *n = &room->placer->world->nodes[node];
 
 	if (!n->takes_work)
-		count_free(room, node, sign, room->unavailable);
+		count_free(room, node, sign, room->home->unavailable);
 	else if (room->isolate && n->account == SEVERAL_ACCOUNTS)
 	{
-		room->nhosting += sign;
-		count_free(room, node, sign, room->hosting);
+		room->home->nhosting += sign;
+		count_free(room, node, sign, room->home->hosting);
 	}
 	else
 		return false;
@@ -206,7 +209,7 @@ room_put_back(Placer *placer, int node)
 		guest_enter(room, account, node);
 		return;
 	}
-	count_free(room, node, 1, room->sum);
+	count_free(room, node, 1, room->home->sum);
 	room_push(room, node);
 }
 
@@ -226,6 +229,5 @@ room_beside(Room *home)
 	room->common = room;
 	room->home = home;
 	room_init(room);
-	room->hosting = palloc0(sizeof(int64) * home->placer->world->nkeys);
 	return room;
 }

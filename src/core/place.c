@@ -324,7 +324,7 @@ place_take(Spot spot, const Need *need, PodPlace *pods, int *devices)
 			room_push(common, node);
 			for (int k = 0; k < world->nkeys; k++)
 				if (need->request[k] > 0)
-					common->sum[k] -= need->request[k] * (done - before);
+					home->sum[k] -= need->request[k] * (done - before);
 		}
 	}
 }

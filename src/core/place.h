@@ -104,8 +104,9 @@ typedef struct Room
 	int64	   *state;			/* [ndims + 1]: that of the node in hand */
 	uint32		nbuckets;		/* a power of two, grows with the number of slots */
 	int		   *buckets;
-	int64	   *sum;			/* [nkeys]: free on nodes that take new work */
-	int64	   *unavailable;	/* [nkeys]: free on nodes that do not */
+	int64	   *sum;			/* [nkeys]: free on nodes that take new work, of a home with its targets; where accounts
+								 * are kept apart on those that host nobody, of a guest room on its own */
+	int64	   *unavailable;	/* [nkeys]: of a home, free on nodes that take nothing new */
 	int			nwhys;			/* why they do not, each with the number of nodes */
 	const char *whys[MAX_WHYS];
 	int			why_counts[MAX_WHYS];
@@ -117,14 +118,14 @@ typedef struct Room
 	TimestampTz bound;			/* of a home: who ends before it may use them */
 	const Lane *head;			/* of a home: for whom */
 	int64		head_id;		/* its workload */
-	int			nkinds;			/* -1: not counted yet */
-	struct NodeKind *kinds;		/* [nkinds]: nodes that take work, by what they hold when empty */
+	int			nkinds;
+	struct NodeKind *kinds;		/* [nkinds]: nodes that take work, by what they hold when empty; NULL: not counted */
 
 	/* where accounts are kept apart */
 	struct Room *common;		/* of a guest room, the room that it stands beside; else the room itself */
 	int64		account;		/* of a guest room */
-	int			nhosting;		/* nodes that take work and host someone: all, of a guest room its own */
-	int64	   *hosting;		/* [nkeys]; free on them; of a guest room that is sum */
+	int			nhosting;		/* nodes that take work and host someone: of a home all, of a guest room its own */
+	int64	   *hosting;		/* [nkeys]; of a home, free on them; of a guest room that is sum */
 	int			nguests;
 	int			maxguests;
 	struct Room **guests;		/* [nguests], by account */
@@ -145,6 +146,7 @@ typedef struct Placer
 	Room	   *rooms;
 	HeapLink   *heap;			/* [nnodes]: the leftist heaps of all slots */
 	bool	   *is_target;		/* [nnodes] */
+	int			nheads;			/* homes that have targets */
 	bool	   *usable;			/* [most types of a pool]: for whoever needs a place for them */
 	Spot	   *spots;			/* [most types of a pool] */
 } Placer;
@@ -154,6 +156,7 @@ extern void room_init(Room *room);
 extern Room *room_get(Placer *placer, int pool, int type_slot);
 extern int	room_first(const Room *room, const Need *need);
 extern int	room_first_before(const Room *room, const Need *need, Spot spot);
+extern int	rooms_past_targets(Room *home, const Need *need, Room **rooms);
 extern int	open_rooms(Room *home, const Need *need, Room **rooms);
 extern int64 room_count(Room *room, const Need *need, int64 limit);
 extern int	room_pop(Room *room, int slot);
@@ -196,6 +199,7 @@ slot_precedes(const Slot *a, const Slot *b)
  */
 extern void room_take_out(Placer *placer, int node);
 extern void room_put_back(Placer *placer, int node);
+extern Room *room_of_node(Placer *placer, int node);
 extern Room *room_beside(Room *home);
 extern void guests_build(Room *room);
 extern Room *guest_room(const Room *common, int64 account);

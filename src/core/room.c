@@ -334,22 +334,35 @@ tree_count(const Room *room, int tree, const Need *need, int64 limit)
 	return total;
 }
 
+/* Adds a room and, where accounts are kept apart, the guest room of the account. */
+static int
+add_rooms(Room *room, const Need *need, Room **rooms)
+{
+	rooms[0] = room;
+	rooms[1] = room->isolate ? guest_room(room, need->account) : NULL;
+	return rooms[1] != NULL ? 2 : 1;
+}
+
 /*
- * The rooms of a home that are open to a need, at most MAX_OPEN; returns how many.
+ * The rooms of a home that a need may use, were its targets open to all; at most MAX_OPEN.  Returns how many.
+ */
+int
+rooms_past_targets(Room *home, const Need *need, Room **rooms)
+{
+	int			n = add_rooms(home, need, rooms);
+
+	return home->targets == NULL ? n : n + add_rooms(home->targets, need, rooms + n);
+}
+
+/*
+ * Those that are open to it.
  */
 int
 open_rooms(Room *home, const Need *need, Room **rooms)
 {
-	int			n = 0;
-
-	for (Room *room = home; room != NULL;
-		 room = room == home && home->targets != NULL && targets_open(home, need) ? home->targets : NULL)
-	{
-		rooms[n++] = room;
-		rooms[n] = room->isolate ? guest_room(room, need->account) : NULL;
-		n += rooms[n] != NULL;
-	}
-	return n;
+	if (home->targets == NULL || !targets_open(home, need))
+		return add_rooms(home, need, rooms);
+	return rooms_past_targets(home, need, rooms);
 }
 
 /* Parts that share a device: what a node takes is not in its slot's state. */

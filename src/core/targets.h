@@ -15,6 +15,9 @@
  */
 extern bool targets_mark(Placer *placer, const Candidate *candidate);
 
+/* The same in one pool, of which it is known that room is what it lacks on the types in usable. */
+extern bool targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool *usable);
+
 /*
  * Whether a candidate that has no place in a pool, on the types in usable (by their place in the pool's types), would
  * have one if it were not for the targets of others: then *type (if given) and *ahead are the instance type and the
@@ -24,6 +27,6 @@ extern bool targets_in_way(Placer *placer, const Candidate *candidate, int pool,
 						   int64 *ahead);
 
 /* Whether a node is a target that the candidate may not use. */
-extern bool target_of_other(const Placer *placer, int node, const Candidate *candidate);
+extern bool target_of_other(Placer *placer, int node, const Candidate *candidate);
 
 #endif							/* RPQ_CORE_TARGETS_H */
