@@ -5,12 +5,17 @@
  *
  * The checks come in the order of ReasonCode: a standing reason of the lane's own; then pool by pool in routing order
  * whether the pool is open, the limits of the workload's own (for the pool as a whole, then for each instance type),
- * the pool's total, and placement of all replicas on one instance type.  The first pool that passes takes it.  If none
+ * whether guaranteed work of a policy is within its reservation; and then those of room: reservations of others, the
+ * pool's total, and placement of all replicas on one instance type.  The first pool that passes takes it.  If none
  * does, the reason is that of the first pool, and in it of the instance type that came furthest.
+ *
+ * Who is blocked by room in all its own pools may borrow idle room of the lane's lenders, if it can be preempted there.
+ * It is charged to its own pool's quotas, and to no pool's total.
  */
 #include "postgres.h"
 
 #include "core/admit.h"
+#include "core/reserve.h"
 #include "core/resources.h"
 #include "lib/stringinfo.h"
 
@@ -21,6 +26,7 @@ candidate_init(const World *world, Lane *lane, Candidate *candidate)
 	candidate->total = total_request(world, lane);
 	candidate->need = need_create(world, lane->request, lane->replicas, lane->account_id);
 	candidate->need->ends = lane->ends;
+	candidate->blocked = palloc0(sizeof(ReasonCode) * (lane->npools + 1));
 }
 
 Reason *
@@ -176,9 +182,10 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
  * Placement of all replicas: of the types that have a node for one, in the policy's order, the first that has room for
  * all.
  */
-static bool
+static ReasonCode
 placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot, Reason **reason)
 {
+	ReasonCode	code;
 	const Need *need = candidate->need;
 	int			nspots = place_candidates(placer, pool, placer->usable, need, placer->spots);
 	int64		most = 0;
@@ -191,7 +198,7 @@ placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot,
 		if (fitting >= need->replicas)
 		{
 			*spot = placer->spots[i];
-			return true;
+			return REASON_NONE;
 		}
 		if (fitting > most)
 		{
@@ -199,40 +206,69 @@ placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot,
 			best = i;
 		}
 	}
+	code = nspots > 0 ? REASON_GANG_DOES_NOT_FIT : REASON_NO_NODE_FITS;
 	if (reason == NULL)
-		return false;
-	if (nspots > 0)
-	{
-		*reason = reason_create(REASON_GANG_DOES_NOT_FIT, pool, placer->spots[best].room->type);
-		(*reason)->fitting = (int) most;
-	}
-	else
-		*reason = reason_create(REASON_NO_NODE_FITS, pool, -1);
+		return code;
+	*reason = reason_create(code, pool, nspots > 0 ? placer->spots[best].room->type : -1);
+	(*reason)->fitting = (int) most;
 	placement_figures(placer, pool, placer->usable, need, *reason);
-	return false;
+	return code;
+}
+
+bool
+candidate_has_rank(const World *world, const Candidate *candidate)
+{
+	const Policy *policy;
+
+	if (candidate->lane->policy < 0)
+		return false;
+	policy = &world->policies[candidate->lane->policy];
+	for (int k = 0; k < world->nkeys; k++)
+		if (candidate->total[k] > 0 && candidate->total[k] > unmet_reservation(policy, k))
+			return false;
+	return true;
+}
+
+bool
+never_preempted(const World *world, const Lane *lane, int pool)
+{
+	return lane->guarantee || world->pools[pool].pay_as_you_go;
+}
+
+/* Guaranteed work of a policy that is not, or no longer, within what is left of its reservation. */
+static Reason *
+beyond_reservation(const World *world, const Candidate *candidate, int pool)
+{
+	const Policy *policy = &world->policies[candidate->lane->policy];
+	Reason	   *reason = reason_create(REASON_POLICY_LIMIT, pool, -1);
+
+	reason->guarantee = true;
+	reason->replicas = candidate->lane->replicas;
+	reason->wanted = copy_vector(world, candidate->total);
+	reason->available = palloc0(sizeof(int64) * world->nkeys);
+	reason->missing = palloc0(sizeof(int64) * world->nkeys);
+	for (int k = 0; k < world->nkeys; k++)
+	{
+		reason->available[k] = unmet_reservation(policy, k);
+		reason->missing[k] = Max(0, candidate->total[k] - reason->available[k]);
+	}
+	return reason;
 }
 
 /*
- * All checks of one pool.  The types that pass the limits of the workload's own are left in placer->usable.  reason is
- * NULL where nobody wants to know.
+ * The limits of the workload's own in a pool, home, for a place in that or another one; the types that pass are left
+ * in placer->usable.  NULL when some type does.
  */
-static bool
-pool_fits(Placer *placer, const Candidate *candidate, int pool_index, Spot *spot, Reason **reason)
+static const UsageLimit *
+own_limit_in_way(Placer *placer, const Candidate *candidate, int pool_index, int home)
 {
 	World	   *world = placer->world;
 	const Pool *pool = &world->pools[pool_index];
 	const Lane *lane = candidate->lane;
-	const UsageLimit *limit;
+	const UsageLimit *limit = first_limit_in_way(world, candidate, home, RPQ_WHOLE_POOL);
 	const UsageLimit *type_limit = NULL;
-	int			nusable = 0;
+	bool		any = false;
 
-	if (pool->closed != REASON_NONE)
-	{
-		if (reason != NULL)
-			*reason = reason_create(pool->closed, pool_index, -1);
-		return false;
-	}
-	limit = first_limit_in_way(world, candidate, pool_index, RPQ_WHOLE_POOL);
 	for (int t = 0; limit == NULL && t < pool->ntypes; t++)
 	{
 		int			type = pool->types[t].type;
@@ -241,24 +277,118 @@ pool_fits(Placer *placer, const Candidate *candidate, int pool_index, Spot *spot
 		placer->usable[t] = false;
 		if (lane->type_allowed != NULL && !lane->type_allowed[type])
 			continue;
-		in_way = first_limit_in_way(world, candidate, pool_index, type);
+		in_way = first_limit_in_way(world, candidate, home, type);
 		placer->usable[t] = in_way == NULL;
-		if (in_way == NULL)
-			nusable++;
-		else if (type_limit == NULL)
+		any |= in_way == NULL;
+		if (type_limit == NULL)
 			type_limit = in_way;
 	}
-	if (limit == NULL && nusable == 0)
-		limit = type_limit;
-	if (limit == NULL && pool->total != NULL && !limit_passes(world, pool->total, candidate->total))
-		limit = pool->total;
-	if (limit != NULL)
+	return limit != NULL || any ? limit : type_limit;
+}
+
+/*
+ * What stands in the way in a pool that no room can help, REASON_NONE for nothing; the types that may be used are left
+ * in placer->usable.  reason is NULL where nobody wants to know.
+ */
+static ReasonCode
+pool_closed_to(Placer *placer, const Candidate *candidate, int pool_index, int home, Reason **reason)
+{
+	World	   *world = placer->world;
+	const Pool *pool = &world->pools[pool_index];
+	const Lane *lane = candidate->lane;
+	const UsageLimit *limit;
+	ReasonCode	code = pool->closed;
+
+	if (code == REASON_NONE && lane->guarantee && lane->policy >= 0 && !pool->allow_guarantee)
+		code = REASON_NOT_AUTHORIZED;
+	if (code != REASON_NONE)
 	{
 		if (reason != NULL)
-			*reason = reason_of_limit(world, candidate, limit, pool_index);
-		return false;
+		{
+			*reason = reason_create(code, pool_index, -1);
+			(*reason)->guarantee = code == REASON_NOT_AUTHORIZED;
+		}
+		return code;
+	}
+	limit = own_limit_in_way(placer, candidate, pool_index, home);
+	if (limit != NULL)
+	{
+		Reason	   *in_way = reason != NULL ? reason_of_limit(world, candidate, limit, home) : NULL;
+
+		if (reason != NULL)
+			*reason = in_way;
+		return limit->kind == LIMIT_USER ? REASON_USER_QUOTA : REASON_POLICY_LIMIT;
+	}
+	if (lane->guarantee && lane->policy >= 0 && !candidate_has_rank(world, candidate))
+	{
+		if (reason != NULL)
+			*reason = beyond_reservation(world, candidate, pool_index);
+		return REASON_POLICY_LIMIT;
+	}
+	return REASON_NONE;
+}
+
+bool
+pool_open_to(Placer *placer, const Candidate *candidate, int pool)
+{
+	return pool_closed_to(placer, candidate, pool, pool, NULL) == REASON_NONE;
+}
+
+/*
+ * All checks of one pool: REASON_NONE, and where to place it, or what it is blocked by.  home is the pool that it is
+ * charged to.
+ */
+static ReasonCode
+pool_fits(Placer *placer, const Candidate *candidate, int pool_index, int home, Spot *spot, Reason **reason)
+{
+	World	   *world = placer->world;
+	const UsageLimit *total = pool_index == home ? world->pools[pool_index].total : NULL;
+	ReasonCode	code = pool_closed_to(placer, candidate, pool_index, home, reason);
+
+	if (code != REASON_NONE)
+		return code;
+	if (!reserved_passes(placer, candidate, pool_index, NULL))
+	{
+		if (reason != NULL)
+			*reason = reserved_reason(placer, candidate, pool_index);
+		return REASON_RESERVED;
+	}
+	if (total != NULL && !limit_passes(world, total, candidate->total))
+	{
+		if (reason != NULL)
+			*reason = reason_of_limit(world, candidate, total, pool_index);
+		return REASON_POOL_QUOTA;
 	}
 	return placement_fits(placer, candidate, pool_index, spot, reason);
+}
+
+/* Whether it is blocked by room, and nothing else, in all of its own pools. */
+static bool
+blocked_by_room(const Candidate *candidate)
+{
+	for (int i = 0; i < candidate->lane->npools; i++)
+		if (candidate->blocked[i] < REASON_RESERVED)
+			return false;
+	return true;
+}
+
+/*
+ * Whether it finds idle room in a pool that lends it.
+ */
+static bool
+lender_fits(Placer *placer, const Candidate *candidate, Spot *spot)
+{
+	World	   *world = placer->world;
+	const Lane *lane = candidate->lane;
+
+	if (lane->nlenders == 0 || lane->policy >= 0 || lane->npools != 1 ||
+		never_preempted(world, lane, lane->pools[0]) || !blocked_by_room(candidate))
+		return false;
+	for (int i = 0; i < lane->nlenders; i++)
+		if (!never_preempted(world, lane, lane->lenders[i]) &&
+			pool_fits(placer, candidate, lane->lenders[i], lane->pools[0], spot, NULL) == REASON_NONE)
+			return true;
+	return false;
 }
 
 /*
@@ -270,6 +400,7 @@ candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **
 {
 	const Lane *lane = candidate->lane;
 
+	memset(candidate->blocked, 0, sizeof(ReasonCode) * lane->npools);
 	if (lane->own != REASON_NONE || lane->npools == 0)
 	{
 		ReasonCode	code = lane->own != REASON_NONE ? lane->own : REASON_POOL_NOT_READY;
@@ -281,9 +412,41 @@ candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **
 		return false;
 	}
 	for (int i = 0; i < lane->npools; i++)
-		if (pool_fits(placer, candidate, lane->pools[i], spot, i == 0 ? reason : NULL))
+	{
+		candidate->blocked[i] = pool_fits(placer, candidate, lane->pools[i], lane->pools[i], spot,
+										  i == 0 ? reason : NULL);
+		if (candidate->blocked[i] == REASON_NONE)
 			return true;
-	return false;
+	}
+	return lender_fits(placer, candidate, spot);
+}
+
+/*
+ * Counts a candidate where it is admitted, or where room is held for it: its own limits, the total of the pool, what
+ * its policy holds.
+ */
+void
+candidate_charge(Placer *placer, const Candidate *candidate, int pool, int home, int type)
+{
+	World	   *world = placer->world;
+	Lane	   *lane = candidate->lane;
+
+	for (int i = 0; i < lane->nlimits; i++)
+		if (limit_binds(lane->limits[i], home, RPQ_WHOLE_POOL) || limit_binds(lane->limits[i], home, type))
+			limit_charge(world, lane->limits[i], candidate->total);
+	if (pool == home && world->pools[pool].total != NULL)
+		limit_charge(world, world->pools[pool].total, candidate->total);
+	policy_hold(placer, lane->policy, candidate->total, 1);
+}
+
+/* The pool that a candidate is charged to when it is placed in one: that, unless it borrows. */
+static int
+home_of(const Lane *lane, int pool)
+{
+	for (int i = 0; i < lane->npools; i++)
+		if (lane->pools[i] == pool)
+			return pool;
+	return lane->pools[0];
 }
 
 /*
@@ -293,24 +456,18 @@ candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **
 void
 candidate_admit(Placer *placer, const Candidate *candidate, Spot spot, Admission *admission)
 {
-	World	   *world = placer->world;
 	const Need *need = candidate->need;
-	Lane	   *lane = candidate->lane;
 	int			pool = spot.room->pool;
 	int			type = spot.room->type;
 	Size		replicas = need->replicas;
 	Size		each = need->part > 0 ? 1 : need->whole;
 
-	admission->lane = lane;
+	admission->lane = candidate->lane;
 	admission->pool = pool;
-	admission->home = pool;
+	admission->home = home_of(candidate->lane, pool);
 	admission->type = type;
 	admission->npods = need->replicas;
 	admission->pods = palloc((sizeof(PodPlace) + sizeof(int) * each) * replicas);
 	place_take(spot, need, admission->pods, (int *) (admission->pods + replicas));
-	for (int i = 0; i < lane->nlimits; i++)
-		if (limit_binds(lane->limits[i], pool, RPQ_WHOLE_POOL) || limit_binds(lane->limits[i], pool, type))
-			limit_charge(world, lane->limits[i], candidate->total);
-	if (world->pools[pool].total != NULL)
-		limit_charge(world, world->pools[pool].total, candidate->total);
+	candidate_charge(placer, candidate, pool, admission->home, type);
 }

@@ -149,6 +149,7 @@ typedef struct Placer
 	int			nheads;			/* homes that have targets */
 	bool	   *usable;			/* [most types of a pool]: for whoever needs a place for them */
 	Spot	   *spots;			/* [most types of a pool] */
+	struct Reserve *reserve;	/* reserve.c; NULL until somebody asks */
 } Placer;
 
 /* room.c */

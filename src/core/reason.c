@@ -107,6 +107,11 @@ append_limit(StringInfo text, const World *world, const Reason *reason)
 		appendStringInfo(text, "pool \"%s\"", world->pools[reason->pool].name);
 		left = "free";
 	}
+	else if (reason->guarantee)
+	{
+		appendStringInfoString(text, "guaranteed work must fit what is left of the reservation of its policy");
+		left = "unmet";
+	}
 	else
 		appendStringInfoString(text, limit_name(world, reason->code,
 												reason->code == REASON_USER_QUOTA ? reason->pool : -1, reason->type));
@@ -171,6 +176,26 @@ append_placement(StringInfo text, const World *world, const Reason *reason)
 	append_room(text, world, reason);
 }
 
+/*
+ * What is kept for reservations that are not met: those of lending hold, or all of them where the room could never be
+ * taken back.
+ */
+static void
+append_reserved(StringInfo text, const World *world, const Reason *reason)
+{
+	const char *kept = reason->guarantee ?
+		"for reservations of policies, as it could not be preempted" :
+		"for reservations of policies that do not lend";
+
+	appendStringInfo(text, "room in pool \"%s\" is kept %s", world->pools[reason->pool].name, kept);
+	if (reason->wanted == NULL)
+		return;
+	appendStringInfo(text, ": %s wanted, ", vector_text(world, reason->wanted, reason->wanted, reason->available));
+	appendStringInfo(text, "%s free, ", vector_text(world, reason->largest, reason->wanted, reason->available));
+	appendStringInfo(text, "%s of it beyond what they need",
+					 vector_text(world, reason->available, reason->wanted, reason->available));
+}
+
 /* Sentences without figures. */
 static void
 append_plain(StringInfo text, const World *world, const Reason *reason)
@@ -189,7 +214,10 @@ append_plain(StringInfo text, const World *world, const Reason *reason)
 			appendStringInfo(text, "%s is not ready", pool);
 			break;
 		case REASON_NOT_AUTHORIZED:
-			appendStringInfo(text, "the account is not authorized in %s", pool);
+			if (reason->guarantee)
+				appendStringInfo(text, "%s takes no guaranteed work", pool);
+			else
+				appendStringInfo(text, "the account is not authorized in %s", pool);
 			break;
 		case REASON_POOL_FROZEN:
 			appendStringInfo(text, "%s is frozen", pool);
@@ -199,9 +227,6 @@ append_plain(StringInfo text, const World *world, const Reason *reason)
 			break;
 		case REASON_BACKING_OFF:
 			appendStringInfoString(text, "its time to be tried again has not come");
-			break;
-		case REASON_RESERVED:
-			appendStringInfo(text, "what is free in %s is reserved for other policies", pool);
 			break;
 		case REASON_PREEMPTING:
 			appendStringInfo(text, "room is being made in %s", pool);
@@ -233,6 +258,9 @@ reason_sentence(const World *world, const Reason *reason)
 		case REASON_NO_NODE_FITS:
 		case REASON_GANG_DOES_NOT_FIT:
 			append_placement(&text, world, reason);
+			break;
+		case REASON_RESERVED:
+			append_reserved(&text, world, reason);
 			break;
 		default:
 			append_plain(&text, world, reason);

@@ -234,6 +234,7 @@ typedef struct Reason
 	int			fitting;		/* gang: how many of the replicas would fit */
 	int			replicas;
 	bool		some_types;		/* the figures are those of the instance types that the workload allows */
+	bool		guarantee;		/* it waits because it is guaranteed, or cannot be preempted */
 	int64		ahead;			/* behind: workload id of the one that is ahead */
 } Reason;
 

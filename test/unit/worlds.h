@@ -16,6 +16,7 @@
 #define MAX_POOLS		8
 #define MAX_TYPES		16
 #define NKEYS			3
+#define MAX_POLICIES	16
 
 static int	tests = 0;
 static int	failures = 0;
@@ -116,6 +117,7 @@ new_world(int maxnodes, int maxlanes)
 	world->pools = palloc0(sizeof(Pool) * MAX_POOLS);
 	world->nodes = palloc0(sizeof(PoolNode) * maxnodes);
 	world->lanes = palloc0(sizeof(Lane) * maxlanes);
+	world->policies = palloc0(sizeof(Policy) * MAX_POLICIES);
 	world->batch = PG_INT32_MAX;
 	world->read_members = give_members;
 	return world;
@@ -151,6 +153,7 @@ add_pool(World *world, const char *name)
 	pool->total = new_limit(LIMIT_POOL, world->npools, RPQ_WHOLE_POOL);
 	memset(pool->total->max, 0, sizeof(int64) * NKEYS);
 	pool->unavailable = zeros();
+	pool->best_effort = true;
 	pool->types = palloc0(sizeof(PoolType) * MAX_TYPES);
 	return world->npools++;
 }
@@ -162,6 +165,32 @@ add_pool_type(World *world, int pool, int type, SchedulingPolicy policy)
 
 	p->types[p->ntypes].type = type;
 	p->types[p->ntypes++].policy = policy;
+}
+
+/* A policy without limit that reaches no pool yet. */
+static inline int
+add_policy(World *world, const char *name, int64 gpus)
+{
+	Policy	   *policy = &world->policies[world->npolicies];
+
+	policy->policy_id = world->npolicies + 1;
+	policy->name = name;
+	policy->reservation = zeros();
+	policy->reservation[0] = gpus * RPQ_UNIT;
+	policy->held = zeros();
+	policy->pools = palloc(sizeof(int) * MAX_POOLS);
+	return world->npolicies++;
+}
+
+static inline void
+reach_pool(World *world, int policy, int pool)
+{
+	Policy	   *p = &world->policies[policy];
+
+	for (int i = 0; i < p->npools; i++)
+		if (p->pools[i] == pool)
+			return;
+	p->pools[p->npools++] = pool;
 }
 
 /* A node, which adds to its pool's total.  Nodes must be added in the order of their names. */
