@@ -81,7 +81,7 @@ $(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.cont
 AGAIN = +@$(MAKE) --no-print-directory
 export_config = PG_CONFIG='$(PG_CONFIG)'
 
-.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement lint dist reference
+.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement bench-kueue lint dist reference
 
 help:
 	@echo 'make             build the library and the extension script'
@@ -92,6 +92,7 @@ help:
 	@echo 'make test        build, install, run all tests on private servers; ends with: N passed, N failed'
 	@echo 'make test-long   the same, with the random and destructive tests repeated often, and valgrind'
 	@echo 'make bench       build, install, print the table of doc/benchmarks.md (BENCH="part ..." for some of it)'
+	@echo 'make bench-kueue  replay the public benchmark of Kueue (KUEUE="baseline large-scale")'
 	@echo 'make bench-placement  place the OpenB lists through SQL (OPENB=folder, default $(OPENB))'
 	@echo 'make lint        clang-tidy over the C sources'
 	@echo 'make dist        rpq-$(RPQ_VERSION).zip and .tar.gz of the last commit'
@@ -133,6 +134,9 @@ bench: ready
 
 bench-placement: ready
 	@$(export_config) OPENB='$(OPENB)' scripts/cluster run $(BENCH_CONF) -- test/bench/placement
+
+bench-kueue: ready
+	@$(export_config) scripts/cluster run --durable $(BENCH_CONF) -- test/bench/kueue $(KUEUE)
 
 lint:
 	@$(export_config) scripts/packages lint
