@@ -10,7 +10,7 @@
  * ends in time, so a target changes only for one that needs less, or as much and comes first by name.
  *
  * How much has to leave is counted in the first of the keys that the workload asks for, gpu before cpu before the others
- * by name; of devices, for whole ones in whole ones.
+ * by name; of devices in entire ones.
  */
 #include "postgres.h"
 
@@ -160,37 +160,17 @@ one_more(int64 each, int64 times, int64 available)
 }
 
 /*
- * What has to leave a device for one more part than fit on the node with those before: of the devices that do not hold
- * all they could, the one with the most left over serves first, and from then on a whole part has to leave.
+ * The same of parts, in entire devices: each that has to be free takes as many parts as it can hold.
  */
 static int64
 part_more(const PoolNode *node, int64 part, int64 times)
 {
+	int64		each = RPQ_UNIT / part;
 	int64		over = times;
 
 	for (int d = 0; d < node->ndevices; d++)
 		over -= Max(node->device_free[d], 0) / part;
-	if (over < 0)
-		return 0;
-	for (int d = 0; d < node->ndevices; d++)
-	{
-		int64		left = Max(node->device_free[d], 0);
-		int64		earlier = 0;
-
-		if (left / part >= RPQ_UNIT / part)
-			continue;
-		for (int e = 0; e < node->ndevices; e++)
-		{
-			int64		other = Max(node->device_free[e], 0);
-
-			if (other / part < RPQ_UNIT / part &&
-				(other % part > left % part || (other % part == left % part && e < d)))
-				earlier++;
-		}
-		if (earlier == over)
-			return part - left % part;
-	}
-	return part;
+	return over >= 0 && over % each == 0 ? RPQ_UNIT : 0;
 }
 
 /* All that stands on a node, in a key. */
@@ -389,29 +369,16 @@ targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool
 }
 
 /*
- * Whether room is what a candidate lacks in a pool, as far as the checks before that of the pool's total go; then the
- * types that it may use are in placer->usable.
+ * Whether room is what a candidate lacks in one of its pools, with its own reservation and those of others kept; then
+ * the types that it may use are in placer->usable.
  */
 static bool
-lacks_room(Placer *placer, const Candidate *candidate, int pool_index)
+lacks_room(Placer *placer, const Candidate *candidate, int i)
 {
-	const World *world = placer->world;
-	const Pool *pool = &world->pools[pool_index];
-	const Lane *lane = candidate->lane;
-	bool		any = false;
+	ReasonCode	code = candidate->blocked[i];
 
-	if (pool->closed != REASON_NONE || (lane->guarantee && lane->policy >= 0 && !pool->allow_guarantee) ||
-		first_limit_in_way(world, candidate, pool_index, RPQ_WHOLE_POOL) != NULL)
-		return false;
-	for (int t = 0; t < pool->ntypes; t++)
-	{
-		int			type = pool->types[t].type;
-
-		placer->usable[t] = (lane->type_allowed == NULL || lane->type_allowed[type]) &&
-			first_limit_in_way(world, candidate, pool_index, type) == NULL;
-		any |= placer->usable[t];
-	}
-	return any;
+	return (code == REASON_POOL_QUOTA || code == REASON_NO_NODE_FITS || code == REASON_GANG_DOES_NOT_FIT) &&
+		pool_open_to(placer, candidate, candidate->lane->pools[i]);
 }
 
 bool
@@ -419,10 +386,8 @@ targets_mark(Placer *placer, const Candidate *candidate)
 {
 	const Lane *lane = candidate->lane;
 
-	if (lane->own != REASON_NONE)
-		return false;
 	for (int i = 0; i < lane->npools; i++)
-		if (!placer->world->pools[lane->pools[i]].best_effort && lacks_room(placer, candidate, lane->pools[i]) &&
+		if (!placer->world->pools[lane->pools[i]].best_effort && lacks_room(placer, candidate, i) &&
 			targets_mark_in(placer, candidate, lane->pools[i], placer->usable))
 			return true;
 	return false;

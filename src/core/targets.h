@@ -10,8 +10,9 @@
 #include "core/admit.h"
 
 /*
- * The candidate, or the first member of a lane that was blocked before and is skipped, is blocked by room: marks its
- * target nodes if it is to have any.  lane->head_id must be that of the workload.  Returns whether it did.
+ * candidate_fits() has just found a candidate blocked (or the first member of a lane that was blocked before and is
+ * skipped): marks its target nodes if it is to have any.  lane->head_id must be that of the workload.  Returns whether
+ * it did.
  */
 extern bool targets_mark(Placer *placer, const Candidate *candidate);
 
