@@ -17,6 +17,7 @@
 #include "core/admit.h"
 #include "core/reserve.h"
 #include "core/resources.h"
+#include "core/targets.h"
 #include "lib/stringinfo.h"
 
 void
@@ -180,7 +181,7 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 
 /*
  * Placement of all replicas: of the types that have a node for one, in the policy's order, the first that has room for
- * all.
+ * all.  What would have a place but for the targets of others is behind.
  */
 static ReasonCode
 placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot, Reason **reason)
@@ -189,7 +190,9 @@ placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot,
 	const Need *need = candidate->need;
 	int			nspots = place_candidates(placer, pool, placer->usable, need, placer->spots);
 	int64		most = 0;
+	int64		ahead;
 	int			best = 0;
+	int			type;
 
 	for (int i = 0; i < nspots; i++)
 	{
@@ -207,9 +210,19 @@ placement_fits(Placer *placer, const Candidate *candidate, int pool, Spot *spot,
 		}
 	}
 	code = nspots > 0 ? REASON_GANG_DOES_NOT_FIT : REASON_NO_NODE_FITS;
+	type = nspots > 0 ? placer->spots[best].room->type : -1;
+	if (targets_in_way(placer, candidate, pool, placer->usable, &type, &ahead))
+	{
+		if (reason != NULL)
+		{
+			*reason = reason_create(REASON_BEHIND, pool, type);
+			(*reason)->ahead = ahead;
+		}
+		return REASON_BEHIND;
+	}
 	if (reason == NULL)
 		return code;
-	*reason = reason_create(code, pool, nspots > 0 ? placer->spots[best].room->type : -1);
+	*reason = reason_create(code, pool, type);
 	(*reason)->fitting = (int) most;
 	placement_figures(placer, pool, placer->usable, need, *reason);
 	return code;
