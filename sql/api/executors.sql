@@ -396,9 +396,9 @@ AS $$
 		UPDATE rpq_store.workload AS w SET status = 'running', running_at = greatest($2, w.started_at)
 		FROM whole AS f WHERE w.workload_id = f.workload_id RETURNING w.*)
 	INSERT INTO rpq_store.entry AS e (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id,
-		attempt, kind, status, actor)
-	SELECT w.scope_id, w.running_at, w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id, w.type_id, w.attempt,
-		'start', w.status, 'system'
+		lender_id, attempt, kind, status, actor)
+	SELECT w.scope_id, w.running_at, w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id, w.type_id,
+		w.lender_id, w.attempt, 'start', w.status, 'system'
 	FROM changed AS w ORDER BY w.workload_id
 	RETURNING e.*
 $$;

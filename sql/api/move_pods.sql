@@ -124,10 +124,10 @@ AS $$
 		FROM step AS s JOIN rpq_store.workload AS w ON w.workload_id = s.workload_id
 		GROUP BY w.workload_id),
 	told AS (
-		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
-			kind, status, actor, cause, detail)
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id,
+			lender_id, attempt, kind, status, actor, cause, detail)
 		SELECT w.scope_id, greatest($2, w.started_at), w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id,
-			w.type_id, g.attempt + s.place - 1, 'move', g.status, 'system', 'evicted',
+			w.type_id, w.lender_id, g.attempt + s.place - 1, 'move', g.status, 'system', 'evicted',
 			format('replica %s from node "%s" to node "%s", operation %s', s.replica, s.from_node, s.to_node,
 				s.operation_id)
 		FROM step AS s

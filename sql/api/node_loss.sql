@@ -37,17 +37,17 @@ AS $$
 	back AS (
 		UPDATE rpq_store.workload AS w
 		SET status = 'queued', shape = d.new_shape, cause = d.why, detail = d.how, pool_id = NULL, type_id = NULL,
-			policy_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
+			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
 		FROM decided AS d WHERE d.becomes = 'queued' AND w.workload_id = d.workload_id),
 	ended AS (
 		UPDATE rpq_store.workload AS w
 		SET status = d.becomes, ended_at = d.end_at, cause = d.why, detail = d.how
 		FROM decided AS d WHERE d.becomes <> 'queued' AND w.workload_id = d.workload_id)
 	INSERT INTO rpq_store.entry AS e (scope_id, at, workload_id, shape, submitted_at, account_id, policy_id, pool_id,
-		type_id, attempt, waiting, kind, status, actor, cause, detail, resources)
+		type_id, lender_id, attempt, waiting, kind, status, actor, cause, detail, resources)
 	SELECT d.scope_id, d.end_at, d.workload_id, d.new_shape, CASE WHEN d.becomes = 'queued' THEN d.submitted_at END,
-		d.account_id, d.policy_id, d.pool_id, d.type_id, d.attempt, CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END,
-		'release', d.becomes, $6, d.why, d.how, rpq.resources_mul(d.resources, -d.replicas::numeric)
+		d.account_id, d.policy_id, d.pool_id, d.type_id, d.lender_id, d.attempt,
+		CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END, 'release', d.becomes, $6, d.why, d.how, rpq.resources_mul(d.resources, -d.replicas::numeric)
 	FROM decided AS d
 	ORDER BY d.workload_id
 	RETURNING e.*

@@ -5,7 +5,7 @@ CREATE OR REPLACE VIEW rpq_store.workload_shown AS
 WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 account AS (SELECT a.account_id, a.name FROM rpq_store.account a),
 	 pool AS (SELECT p.pool_id, p.name FROM rpq_store.pool p),
-	 queue AS (SELECT q.queue_id, q.name, q.profile_id FROM rpq_store.queue q),
+	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
 	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l)
@@ -33,7 +33,7 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 	ON p.pool_id = CASE WHEN w.status IN ('queued', 'draft') THEN w.scope_id ELSE coalesce(w.pool_id, w.scope_id) END
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
-  LEFT JOIN policy y ON y.policy_id = w.policy_id
+  LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
   LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued';
 COMMENT ON VIEW rpq_store.workload_shown IS 'every workload with the names that belong to its ids, without filter';
 
@@ -67,7 +67,7 @@ COMMENT ON COLUMN rpq.workloads.pool_id IS
 COMMENT ON COLUMN rpq.workloads.pool IS 'name of that pool';
 COMMENT ON COLUMN rpq.workloads.queue_id IS 'id of the queue it came through; NULL: submitted to a pool';
 COMMENT ON COLUMN rpq.workloads.queue IS 'name of that queue';
-COMMENT ON COLUMN rpq.workloads.policy IS 'policy that it is charged to; NULL: none';
+COMMENT ON COLUMN rpq.workloads.policy IS 'policy that it is charged to, or will be; NULL: none';
 COMMENT ON COLUMN rpq.workloads.profile IS 'profile of the queue';
 COMMENT ON COLUMN rpq.workloads.workload_type IS 'workload type';
 COMMENT ON COLUMN rpq.workloads.status IS
@@ -132,7 +132,7 @@ COMMENT ON COLUMN rpq.workload_history.pool_id IS
 COMMENT ON COLUMN rpq.workload_history.pool IS 'name of that pool';
 COMMENT ON COLUMN rpq.workload_history.queue_id IS 'id of the queue it came through; NULL: submitted to a pool';
 COMMENT ON COLUMN rpq.workload_history.queue IS 'name of that queue';
-COMMENT ON COLUMN rpq.workload_history.policy IS 'policy that it is charged to; NULL: none';
+COMMENT ON COLUMN rpq.workload_history.policy IS 'policy that it is charged to, or will be; NULL: none';
 COMMENT ON COLUMN rpq.workload_history.profile IS 'profile of the queue';
 COMMENT ON COLUMN rpq.workload_history.workload_type IS 'workload type';
 COMMENT ON COLUMN rpq.workload_history.status IS

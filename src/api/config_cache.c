@@ -3,8 +3,8 @@
  *
  * Look-ups of submissions, kept between statements.
  *
- * Half of a submission's time would go into finding out the same few things again: who asks, the pool's settings, sizes
- * and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
+ * Half of a submission's time would go into finding out the same few things again: who asks, the pool's or queue's
+ * settings, sizes and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
  * statement trigger on each of these tables (UPDATE, DELETE, TRUNCATE), and take_turns, which every function calls that
  * adds rows to them, send a relcache invalidation, which the server delivers when the change commits, and every session
  * takes note of before its next statement.  So what a session has been told to be committed is never overlooked, as
@@ -37,24 +37,24 @@
 
 PG_FUNCTION_INFO_V1(rpq_config_changed);
 
-#define MAX_KEPT 10000			/* pools times accounts of one session; a gateway serves many */
+#define MAX_KEPT 10000			/* pools and queues times accounts of one session; a gateway serves many */
 
 static const char *const config_tables[] = {
-	"account", "fence", "instance_type", "member", "member_quota", "pool", "pool_admin", "pool_capacity",
-	"pool_instance", "tenant", "workload_type"
+	"account", "fence", "group_account", "instance_type", "member", "member_quota", "policy", "pool", "pool_admin",
+	"pool_capacity", "pool_instance", "profile", "profile_pool", "queue", "tenant", "workload_type"
 };
 
 typedef struct FactsKey
 {
 	int64		account_id;
-	char		name[NAMEDATALEN * 2];	/* of a pool or a workload type; longer ones are not kept */
-	char		kind;			/* 'p' or 't' */
+	char		name[NAMEDATALEN * 2];	/* of a pool, queue or workload type; longer ones are not kept */
+	char		kind;			/* 'p' a pool, 'q' a queue, 't' a workload type, 'i' a pool by its id, of no account */
 } FactsKey;
 
 typedef struct FactsEntry
 {
 	FactsKey	key;
-	const PoolFacts *facts;
+	const void *facts;			/* ScopeFacts, or of 'i' a PoolPart; NULL of 't' */
 } FactsEntry;
 
 static uint64 generation = 1;	/* moved on by every invalidation of a config table */
@@ -188,34 +188,95 @@ make_key(FactsKey *key, int64 account_id, const char *name, char kind)
 	return true;
 }
 
-const PoolFacts *
-config_pool_facts(int64 account_id, const char *pool)
+/*
+ * What is being looked up.  It has a memory context of its own until it is kept: of what is not there nothing remains,
+ * however often it is asked for.
+ */
+typedef struct LookUp
 {
 	FactsKey	key;
 	bool		usable;
-	FactsEntry *entry;
-	const PoolFacts *facts;
+	const void *found;			/* what is kept */
+	uint64		before;
 	MemoryContext context;
 	MemoryContext old;
-	uint64		before;
+} LookUp;
+
+static LookUp
+look_up(int64 account_id, const char *name, char kind)
+{
+	LookUp		look;
+	FactsEntry *entry;
 
 	Assert(kept != NULL);
-	usable = make_key(&key, account_id, pool, 'p') && may_keep();
-	entry = usable ? hash_search(kept, &key, HASH_FIND, NULL) : NULL;
-	if (entry != NULL)
-		return entry->facts;
-	before = generation;
-	/* theirs alone until they are kept: of a pool that is not there nothing remains, however often it is asked for */
-	context = AllocSetContextCreate(CurrentMemoryContext, "rpq pool facts", ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(context);
-	facts = pool_facts(account_id, pool);
-	MemoryContextSwitchTo(old);
-	if (usable && before == generation && kept_generation == generation)
-	{
-		entry = hash_search(kept, &key, HASH_ENTER, NULL);
-		entry->facts = facts;
-		MemoryContextSetParent(context, kept_context);
-	}
+	look.usable = make_key(&look.key, account_id, name, kind) && may_keep();
+	entry = look.usable ? hash_search(kept, &look.key, HASH_FIND, NULL) : NULL;
+	look.found = entry == NULL ? NULL : entry->facts;
+	if (look.found != NULL)
+		return look;
+	look.before = generation;
+	look.context = AllocSetContextCreate(CurrentMemoryContext, "rpq facts", ALLOCSET_SMALL_SIZES);
+	look.old = MemoryContextSwitchTo(look.context);
+	return look;
+}
+
+/* What a LookUp has kept refers only to what was kept while it was under way: news would have stopped both. */
+static void
+looked_up(LookUp *look, const void *facts, bool lasting)
+{
+	FactsEntry *entry;
+
+	MemoryContextSwitchTo(look->old);
+	if (!look->usable || !lasting || facts == NULL || look->before != generation || kept_generation != generation)
+		return;
+	entry = hash_search(kept, &look->key, HASH_ENTER, NULL);
+	entry->facts = facts;
+	MemoryContextSetParent(look->context, kept_context);
+}
+
+static const PoolPart *
+config_pool_part(int64 pool_id)
+{
+	char		name[32];
+	LookUp		look;
+	const PoolPart *part;
+
+	snprintf(name, sizeof(name), "%lld", (long long) pool_id);
+	look = look_up(0, name, 'i');
+	if (look.found != NULL)
+		return look.found;
+	part = read_pool_part(pool_id);
+	looked_up(&look, part, true);
+	return part;
+}
+
+const ScopeFacts *
+config_pool_facts(int64 account_id, const char *pool)
+{
+	LookUp		look = look_up(account_id, pool, 'p');
+	const ScopeFacts *facts;
+
+	if (look.found != NULL)
+		return look.found;
+	facts = pool_facts(account_id, pool, config_pool_part);
+	looked_up(&look, facts, true);
+	return facts;
+}
+
+/*
+ * Of one who is not in the queue's group nothing is kept: who is added to a group, by rows that are inserted, is told
+ * to nobody.
+ */
+const ScopeFacts *
+config_queue_facts(int64 account_id, const char *queue)
+{
+	LookUp		look = look_up(account_id, queue, 'q');
+	const ScopeFacts *facts;
+
+	if (look.found != NULL)
+		return look.found;
+	facts = queue_facts(account_id, queue, config_pool_part);
+	looked_up(&look, facts, facts->authorized);
 	return facts;
 }
 

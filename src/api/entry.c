@@ -18,7 +18,8 @@
 static RowWriter entries = {
 	"entry", "entry_id",
 	{"scope_id", "xid", "at", "workload_id", "shape", "submitted_at", "account_id", "policy_id", "pool_id", "type_id",
-	 "attempt", "waiting", "kind", "status", "actor", "cause", "detail", "resources"}
+	 "attempt", "waiting", "kind", "status", "actor", "cause", "detail", "resources",
+	 "lender_id"}
 };
 
 static void
@@ -38,8 +39,8 @@ put_id(int64 value, Datum *datum, bool *null)
 void
 write_entry(const EntryRow *entry)
 {
-	Datum		values[18];
-	bool		nulls[18] = {false};
+	Datum		values[19];
+	bool		nulls[19] = {false};
 
 	values[0] = Int64GetDatum(entry->scope_id);
 	values[1] = FullTransactionIdGetDatum(GetTopFullTransactionId());
@@ -61,5 +62,6 @@ write_entry(const EntryRow *entry)
 	put_text(entry->detail, &values[16], &nulls[16]);
 	values[17] = ResourcesPGetDatum(entry->resources);
 	nulls[17] = entry->resources == NULL;
+	put_id(entry->lender_id, &values[18], &nulls[18]);
 	row_writer_insert(&entries, values, nulls);
 }

@@ -22,6 +22,7 @@ typedef struct EntryRow
 	int64		policy_id;
 	int64		pool_id;
 	int64		type_id;
+	int64		lender_id;
 	int			attempt;
 	int			waiting;
 	const char *kind;

@@ -31,10 +31,10 @@ static RpqStatement started = {
 	"WITH w AS ("
 	"  UPDATE rpq_store.workload SET status = 'running', running_at = greatest($3, started_at)"
 	"   WHERE workload_id = $1 AND status = 'starting' AND ($2 IS NULL OR attempt = $2) RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
-	"                             kind, status, actor)"
-	" SELECT scope_id, running_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'start',"
-	"        status, $4 FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id,"
+	"                             attempt, kind, status, actor)"
+	" SELECT scope_id, running_at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id, attempt,"
+	"        'start', status, $4 FROM w",
 	4, {INT8OID, INT4OID, TIMESTAMPTZOID, TEXTOID}
 };
 
@@ -43,10 +43,10 @@ static RpqStatement finished = {
 	"  UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5,"
 	"         detail = $6"
 	"   WHERE workload_id = $1 AND status IN ('starting', 'running') AND ($2 IS NULL OR attempt = $2) RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
-	"                             kind, status, actor, cause, detail, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
-	"        status, $4, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id,"
+	"                             attempt, kind, status, actor, cause, detail, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id, attempt,"
+	"        'release', status, $4, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
 	6, {INT8OID, INT4OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
@@ -55,7 +55,7 @@ static RpqStatement finished_own = {
 	"UPDATE rpq_store.workload SET status = $5, ended_at = greatest($3, started_at, running_at), cause = $5,"
 	"       detail = $6"
 	" WHERE workload_id = $1 AND status IN ('starting', 'running') AND ($2 IS NULL OR attempt = $2) AND account_id = $4"
-	" RETURNING scope_id, ended_at, shape, policy_id, pool_id, type_id, attempt, resources, replicas",
+	" RETURNING scope_id, ended_at, shape, policy_id, pool_id, type_id, attempt, resources, replicas, lender_id",
 	6, {INT8OID, INT4OID, TIMESTAMPTZOID, INT8OID, TEXTOID, TEXTOID}
 };
 
@@ -176,6 +176,7 @@ finish_own(FunctionCallInfo fcinfo, const char *outcome)
 	entry.policy_id = rpq_column_int64(0, 4, 0);
 	entry.pool_id = rpq_column_int64(0, 5, 0);
 	entry.type_id = rpq_column_int64(0, 6, 0);
+	entry.lender_id = rpq_column_int64(0, 10, 0);
 	entry.attempt = (int) rpq_column_int64(0, 7, 0);
 	entry.kind = "release";
 	entry.status = entry.cause = outcome;

@@ -4,7 +4,7 @@
  * rpq.submit: from a call to one row of workload and one entry.
  *
  * Writes workload (a new row) and entry.  Waits for nobody but a second submission with the same request_id.  What is
- * looked up about the account and the pool is kept while the configuration stays as it is (config_cache.c).
+ * looked up about the account and the pool or queue is kept while the configuration stays as it is (config_cache.c).
  */
 #include "postgres.h"
 
@@ -43,7 +43,7 @@ typedef struct Submitter
 {
 	const Caller *caller;
 	int64		account_id;
-	const PoolFacts *facts;
+	const ScopeFacts *facts;
 } Submitter;
 
 static RowWriter workloads = {
@@ -146,10 +146,14 @@ look_up(FunctionCallInfo fcinfo)
 		named_account(submitter.caller, text_argument(fcinfo, ARG_ACCOUNT));
 	if (submitter.account_id == 0)
 		refuse_argument("account");
-	submitter.facts = config_pool_facts(submitter.account_id, text_argument(fcinfo, ARG_POOL));
-	/* whoever sees the pool is told that the account has no right there; everybody else, that there is no such pool */
+	if (PG_ARGISNULL(ARG_QUEUE))
+		submitter.facts = config_pool_facts(submitter.account_id, text_argument(fcinfo, ARG_POOL));
+	else
+		submitter.facts = config_queue_facts(submitter.account_id, text_argument(fcinfo, ARG_QUEUE));
+	/* whoever sees it is told that the account has no right there; everybody else, that there is nothing of the name */
 	if (!submitter.facts->visible && !submitter.caller->platform_admin)
-		rpq_no_such_name(KIND_POOL, text_argument(fcinfo, ARG_POOL));
+		rpq_no_such_name(submitter.facts->is_queue ? KIND_QUEUE : KIND_POOL,
+						 text_argument(fcinfo, submitter.facts->is_queue ? ARG_QUEUE : ARG_POOL));
 	return submitter;
 }
 
@@ -226,12 +230,16 @@ check_other_arguments(FunctionCallInfo fcinfo)
 	if (!PG_ARGISNULL(ARG_POOL) && !PG_ARGISNULL(ARG_QUEUE))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("pool and queue cannot both be given")));
-	if (!PG_ARGISNULL(ARG_QUEUE))
-		rpq_no_such_name(KIND_QUEUE, text_argument(fcinfo, ARG_QUEUE));
 	if (PG_ARGISNULL(ARG_WORKLOAD_TYPE))
 		refuse_argument("workload_type");
-	if (PG_ARGISNULL(ARG_RESOURCES))
+	if (PG_ARGISNULL(ARG_QUEUE) && PG_ARGISNULL(ARG_RESOURCES))
 		refuse_argument("resources");
+	if (!PG_ARGISNULL(ARG_QUEUE) && !PG_ARGISNULL(ARG_RESOURCES))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("resources cannot be given with a queue"),
+				 errdetail("The queue's profile sets what each replica takes."),
+				 errhint("rpq.queues shows it; replicas may be given.")));
 	for (int arg = ARG_LABELS; arg <= ARG_SPEC; arg++)
 	{
 		if (!PG_ARGISNULL(arg) && !JB_ROOT_IS_OBJECT(PG_GETARG_JSONB_P(arg)))
@@ -312,12 +320,12 @@ insert_with_request(Datum *values, const bool *nulls, const char *request_id, Da
 }
 
 static int64
-store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *request, const char *name,
+store_workload(FunctionCallInfo fcinfo, const ScopeFacts *facts, const Request *request, const char *name,
 			   const char *request_id, Datum digest, int64 *shape, TimestampTz now)
 {
 	bool		draft = !PG_ARGISNULL(ARG_DRAFT) && PG_GETARG_BOOL(ARG_DRAFT);
 	bool		checkpointable = !PG_ARGISNULL(ARG_CHECKPOINTABLE) && PG_GETARG_BOOL(ARG_CHECKPOINTABLE);
-	ShapeParts	parts = {facts->pool_id, facts->account_id, request->priority, request->replicas, request->guarantee,
+	ShapeParts	parts = {facts->scope_id, facts->account_id, request->priority, request->replicas, request->guarantee,
 		checkpointable, request->workload_type, request->resources, request->ninstance_types, request->instance_types,
 		PG_ARGISNULL(ARG_MAX_RUNTIME) ? NULL : PG_GETARG_INTERVAL_P(ARG_MAX_RUNTIME), NULL};
 	Datum		values[22];
@@ -325,7 +333,7 @@ store_workload(FunctionCallInfo fcinfo, const PoolFacts *facts, const Request *r
 
 	*shape = workload_shape(&parts);
 	values[0] = Int64GetDatum(facts->tenant_id);
-	values[1] = Int64GetDatum(facts->pool_id);
+	values[1] = Int64GetDatum(facts->scope_id);
 	values[2] = Int64GetDatum(facts->account_id);
 	values[3] = Int64GetDatum(*shape);
 	values[4] = TimestampTzGetDatum(now);
@@ -379,7 +387,8 @@ submit(FunctionCallInfo fcinfo)
 			return id;
 	}
 	request.workload_type = checked_workload_type(fcinfo, submitter.account_id);
-	request.resources = PG_GETARG_RESOURCES_P(ARG_RESOURCES);
+	request.resources = submitter.facts->is_queue ? submitter.facts->resources :
+		PG_GETARG_RESOURCES_P(ARG_RESOURCES);
 	request.replicas = PG_ARGISNULL(ARG_REPLICAS) ? 1 : PG_GETARG_INT32(ARG_REPLICAS);
 	request.has_priority = !PG_ARGISNULL(ARG_PRIORITY);
 	request.priority = request.has_priority ? PG_GETARG_INT32(ARG_PRIORITY) : 0;
@@ -391,7 +400,7 @@ submit(FunctionCallInfo fcinfo)
 	if (id == 0)
 		return earlier_request(submitter.account_id, request_id, digest);
 
-	entry.scope_id = submitter.facts->pool_id;
+	entry.scope_id = submitter.facts->scope_id;
 	entry.at = now;
 	entry.workload_id = id;
 	entry.submitted_at = now;

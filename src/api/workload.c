@@ -40,10 +40,10 @@ static RpqStatement stop_placed = {
 	"WITH w AS ("
 	"  UPDATE rpq_store.workload SET status = 'stopped', ended_at = greatest($2, started_at), cause = $3, detail = $4"
 	"   WHERE workload_id = $1 AND status IN ('starting', 'running') RETURNING *)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
-	"                             kind, status, actor, cause, detail, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
-	"        status, $5, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id,"
+	"                             attempt, kind, status, actor, cause, detail, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id, attempt,"
+	"        'release', status, $5, cause, detail, rpq.resources_mul(resources, -replicas::numeric) FROM w",
 	5, {INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
@@ -78,11 +78,12 @@ static RpqStatement take_workload = {LOAD_WORKLOAD " FOR NO KEY UPDATE", 1, {INT
 
 static RpqStatement enqueue_workload = {
 	"UPDATE rpq_store.workload"
-	"   SET status = 'queued', scope_id = $3, shape = $4, submitted_at = $5, priority = $6, hidden = false,"
-	"       pool_id = NULL, type_id = NULL, policy_id = NULL, nodes = NULL, started_at = NULL, deadline = NULL,"
-	"       running_at = NULL, ended_at = NULL, cause = NULL, detail = NULL, not_before = NULL"
+	"   SET status = 'queued', scope_id = $3, shape = $4, submitted_at = $5, priority = $6,"
+	"       resources = $7, hidden = false, pool_id = NULL, type_id = NULL, policy_id = NULL, lender_id = NULL,"
+	"       nodes = NULL, started_at = NULL, deadline = NULL, running_at = NULL, ended_at = NULL, cause = NULL,"
+	"       detail = NULL, not_before = NULL"
 	" WHERE workload_id = $1 AND status = $2",
-	6, {INT8OID, TEXTOID, INT8OID, INT8OID, TIMESTAMPTZOID, INT2OID}
+	7, {INT8OID, TEXTOID, INT8OID, INT8OID, TIMESTAMPTZOID, INT2OID, RPQ_RESOURCES_ARG}
 };
 
 static RpqStatement edit_workload = {
@@ -318,34 +319,40 @@ refuse_status(const WorkloadRow *w, const char *what)
 			 errdetail("Its status is %s.", w->status)));
 }
 
-static PoolFacts *
-enqueue_facts(FunctionCallInfo fcinfo, const WorkloadRow *w)
+/* Where it is to wait: in what is named, else where it did. */
+static ScopeFacts *
+enqueue_facts(FunctionCallInfo fcinfo, const WorkloadRow *w, const Caller *caller)
 {
+	ObjectKind	kind = PG_ARGISNULL(1) ? KIND_QUEUE : KIND_POOL;
+	char	   *name;
+	ScopeFacts *facts;
+
+
 	if (!PG_ARGISNULL(1) && !PG_ARGISNULL(2))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("pool and queue cannot both be given")));
-	if (!PG_ARGISNULL(2))
-		rpq_no_such_name(KIND_QUEUE, text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	if (!PG_ARGISNULL(1))
-	{
-		char	   *pool = text_to_cstring(PG_GETARG_TEXT_PP(1));
-		PoolFacts  *facts = pool_facts(w->parts.account_id, pool);
-
-		if (!facts->visible)
-			rpq_no_such_name(KIND_POOL, pool);
-		return facts;
-	}
-	return pool_facts_by_id(w->parts.account_id, w->parts.scope_id);
+	if (PG_ARGISNULL(1) && PG_ARGISNULL(2))
+		return scope_facts_by_id(w->parts.account_id, w->parts.scope_id);
+	name = text_to_cstring(PG_GETARG_TEXT_PP(kind == KIND_POOL ? 1 : 2));
+	facts = kind == KIND_POOL ? pool_facts(w->parts.account_id, name, pool_part_now) :
+		queue_facts(w->parts.account_id, name, pool_part_now);
+	if (!facts->visible && !caller->platform_admin &&
+		!(caller->org_admin && caller->tenant_id == facts->tenant_id))
+		rpq_no_such_name(kind, name);
+	return facts;
 }
 
-/* The priority it had goes with it, as far as the pool it goes to allows. */
+/*
+ * The priority it had goes with it, as far as the pool it goes to allows; its size too, but in a queue, whose profile
+ * sets it.
+ */
 static Request
-request_of(const WorkloadRow *w, const PoolFacts *facts)
+request_of(const WorkloadRow *w, const ScopeFacts *facts)
 {
 	Request		request = {0};
 
 	request.workload_type = w->parts.workload_type;
-	request.resources = w->parts.resources;
+	request.resources = facts->is_queue ? facts->resources : w->parts.resources;
 	request.replicas = w->parts.replicas;
 	request.has_priority = true;
 	request.priority = Min(w->parts.priority, facts->max_priority);
@@ -359,12 +366,12 @@ Datum
 rpq_enqueue(PG_FUNCTION_ARGS)
 {
 	WorkloadRow *w;
-	PoolFacts  *facts;
+	ScopeFacts *facts;
 	Request		request;
 	EntryRow	entry = {0};
 	const Caller *caller;
 	const char *status;
-	Datum		values[6];
+	Datum		values[7];
 	int64		owner;
 
 	SPI_connect();
@@ -381,14 +388,15 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 		SPI_finish();
 		PG_RETURN_BOOL(false);
 	}
-	facts = enqueue_facts(fcinfo, w);
+	facts = enqueue_facts(fcinfo, w, caller);
 	request = request_of(w, facts);
 	check_request(facts, &request, false);
 
-	w->parts.scope_id = facts->pool_id;
+	w->parts.scope_id = facts->scope_id;
+	w->parts.resources = request.resources;
 	w->parts.priority = request.priority;
 	w->parts.not_before = NULL;
-	entry.scope_id = facts->pool_id;
+	entry.scope_id = facts->scope_id;
 	entry.at = Max(rpq_now(), w->last_at);
 	entry.workload_id = w->id;
 	entry.shape = workload_shape(&w->parts);
@@ -406,6 +414,7 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 	values[3] = Int64GetDatum(entry.shape);
 	values[4] = TimestampTzGetDatum(entry.at);
 	values[5] = Int16GetDatum(w->parts.priority);
+	values[6] = ResourcesPGetDatum(w->parts.resources);
 	if (rpq_exec(&enqueue_workload, values, NULL) != 1)
 		elog(ERROR, "workload %lld was changed under its lock", (long long) w->id);
 	write_entry(&entry);
@@ -543,8 +552,13 @@ edit(FunctionCallInfo fcinfo, int64 id, const Caller *caller)
 	if (!edit.changed)
 		return false;
 	if (priority != w->parts.priority)
-		check_priority(pool_facts_by_id(w->parts.account_id, w->parts.scope_id), w->parts.priority,
-					   strcmp(w->status, "draft") == 0);
+	{
+		/* what a draft may have is checked where it is enqueued */
+		if (strcmp(w->status, "draft") == 0)
+			check_priority_range(w->parts.priority);
+		else
+			check_priority(scope_facts_by_id(w->parts.account_id, w->parts.scope_id), w->parts.priority);
+	}
 	shape = workload_shape(&w->parts);
 	store_edit(w, &edit, shape);
 	if (shape != w->shape && strcmp(w->status, "queued") == 0)

@@ -54,10 +54,10 @@ static RpqStatement stop_overdue = {
 	" stopped AS ("
 	"  UPDATE rpq_store.workload w SET status = 'stopped', ended_at = greatest($2, w.started_at), cause = 'max_runtime'"
 	"    FROM overdue o WHERE w.workload_id = o.workload_id RETURNING w.*)"
-	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
-	"                             kind, status, actor, cause, resources)"
-	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',"
-	"        status, 'system', cause, rpq.resources_mul(resources, -replicas::numeric)"
+	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id,"
+	"                             attempt, kind, status, actor, cause, resources)"
+	" SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id, attempt,"
+	"        'release', status, 'system', cause, rpq.resources_mul(resources, -replicas::numeric)"
 	"   FROM stopped",
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
