@@ -47,7 +47,8 @@ AS $$
 		type_id, lender_id, attempt, waiting, kind, status, actor, cause, detail, resources)
 	SELECT d.scope_id, d.end_at, d.workload_id, d.new_shape, CASE WHEN d.becomes = 'queued' THEN d.submitted_at END,
 		d.account_id, d.policy_id, d.pool_id, d.type_id, d.lender_id, d.attempt,
-		CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END, 'release', d.becomes, $6, d.why, d.how, rpq.resources_mul(d.resources, -d.replicas::numeric)
+		CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END, 'release', d.becomes, $6, d.why, d.how,
+		rpq.resources_mul(d.resources, -d.replicas::numeric)
 	FROM decided AS d
 	ORDER BY d.workload_id
 	RETURNING e.*

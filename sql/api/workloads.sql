@@ -19,19 +19,19 @@ COMMENT ON FUNCTION rpq.submit(text, text, text, rpq.resources, text[], text, in
 'queue''s pod template; draft: stored without being queued; account: for whom, by a platform administrator or a '
 'gateway. Work through a queue runs in the first pool of its profile that can admit it, and is charged to the policy: '
 'members and personal quotas of the pool are not asked, and a pool''s status, freeze and workload types refuse it only '
-'where they leave no pool. Errors: 42704 pool, queue, type or account unknown; RQ001 not authorised (in a queue: not in '
-'the policy''s group), frozen, workload type, guarantee, priority; RQ002 larger than the pool, the personal quota, the '
-'policy''s limit or, guaranteed, its reservation; RQ004 pool being created or deleted; RQ007 no node could hold a '
+'where they leave no pool. Errors: 42704 pool, queue, type or account unknown; RQ001 not authorised (in a queue: not '
+'in the policy''s group), frozen, workload type, guarantee, priority; RQ002 larger than the pool, the personal quota, '
+'the policy''s limit or, guaranteed, its reservation; RQ004 pool being created or deleted; RQ007 no node could hold a '
 'replica; 22023 bad argument; RQ009 fenced. Callers: accounts authorised in the pool, members of the queue''s group';
 
 CREATE OR REPLACE FUNCTION rpq.enqueue(workload bigint, pool text DEFAULT NULL, queue text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_enqueue';
 COMMENT ON FUNCTION rpq.enqueue(bigint, text, text) IS
-'queues a draft, or what has stopped or failed, again, with the checks of submit; pool, queue: where to (NULL: where it '
-'was), from pools to queues and back. In a queue it takes the size that the profile has now, in a pool it keeps the size '
-'that it had. Returns false when another session was faster. Errors: RQ008 its status forbids it, and those of submit. '
-'Callers: its owner and administrators of its pool';
+'queues a draft, or what has stopped or failed, again, with the checks of submit; pool, queue: where to (NULL: where '
+'it was), from pools to queues and back. In a queue it takes the size that the profile has now, in a pool it keeps '
+'the size that it had. Returns false when another session was faster. Errors: RQ008 its status forbids it, and those '
+'of submit. Callers: its owner and administrators of its pool';
 
 CREATE OR REPLACE FUNCTION rpq.edit_workload(workload bigint, priority int DEFAULT NULL, name text DEFAULT NULL,
 	labels jsonb DEFAULT NULL, max_runtime interval DEFAULT NULL)
@@ -101,7 +101,8 @@ BEGIN
 		RETURN given;
 	END IF;
 	RETURN base || coalesce((
-		SELECT jsonb_object_agg(g.key, rpq_store.merge_json(base -> g.key, g.value)) FROM jsonb_each(given) AS g), '{}');
+		SELECT jsonb_object_agg(g.key, rpq_store.merge_json(base -> g.key, g.value))
+		  FROM jsonb_each(given) AS g), '{}');
 END
 $$;
 COMMENT ON FUNCTION rpq_store.merge_json(jsonb, jsonb) IS
@@ -119,10 +120,10 @@ BEGIN ATOMIC
 			  LEFT JOIN rpq_store.queue AS q ON q.queue_id = x.id) AS s;
 END;
 COMMENT ON FUNCTION rpq_store.pod_spec(rpq_store.workload) IS
-'what its executor is handed with a pod: the pod template of its queue, the workload''s own spec laid over it (its keys '
-'win, see merge_json), and as "checkpoint" what report_checkpoint said last; NULL: nothing was given';
+'what its executor is handed with a pod: the pod template of its queue, the workload''s own spec laid over it (its '
+'keys win, see merge_json), and as "checkpoint" what report_checkpoint said last; NULL: nothing was given';
 
--- What administrators' functions do to the workloads of an account, or of a pool or a queue.  The caller holds its turn.
+-- What administrators' functions do to the workloads of an account, or of a pool or queue.  The caller holds its turn.
 
 CREATE OR REPLACE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text,
 	actor text DEFAULT NULL)
@@ -180,7 +181,7 @@ AS $$
 	SELECT count(*)::int FROM written
 $$;
 COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text, text) IS
-'stops what is placed in the pool, all of it (account NULL, what came through queues too) or what one account submitted '
-'to it, and returns how many; for a row that its client '
+'stops what is placed in the pool, all of it (account NULL, what came through queues too) or what one account '
+'submitted to it, and returns how many; for a row that its client '
 'keeps locked an entry of kind report and status stopped has the next cycle that gets the row do it. actor: whom the '
 'entries name, NULL: the caller';

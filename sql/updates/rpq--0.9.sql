@@ -1500,6 +1500,8 @@ CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.ac
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.fence
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.group_account
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.instance_type
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.member
@@ -1508,6 +1510,8 @@ CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.me
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.node
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.policy
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_admin
@@ -1515,6 +1519,12 @@ CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.po
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_capacity
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.pool_instance
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.profile
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.profile_pool
+	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
+CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.queue
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
 CREATE TRIGGER config_changed AFTER UPDATE OR DELETE OR TRUNCATE ON rpq_store.tenant
 	FOR EACH STATEMENT EXECUTE FUNCTION rpq_store.config_changed();
@@ -3247,17 +3257,18 @@ AS $$
 	back AS (
 		UPDATE rpq_store.workload AS w
 		SET status = 'queued', shape = d.new_shape, cause = d.why, detail = d.how, pool_id = NULL, type_id = NULL,
-			policy_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
+			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
 		FROM decided AS d WHERE d.becomes = 'queued' AND w.workload_id = d.workload_id),
 	ended AS (
 		UPDATE rpq_store.workload AS w
 		SET status = d.becomes, ended_at = d.end_at, cause = d.why, detail = d.how
 		FROM decided AS d WHERE d.becomes <> 'queued' AND w.workload_id = d.workload_id)
 	INSERT INTO rpq_store.entry AS e (scope_id, at, workload_id, shape, submitted_at, account_id, policy_id, pool_id,
-		type_id, attempt, waiting, kind, status, actor, cause, detail, resources)
+		type_id, lender_id, attempt, waiting, kind, status, actor, cause, detail, resources)
 	SELECT d.scope_id, d.end_at, d.workload_id, d.new_shape, CASE WHEN d.becomes = 'queued' THEN d.submitted_at END,
-		d.account_id, d.policy_id, d.pool_id, d.type_id, d.attempt, CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END,
-		'release', d.becomes, $6, d.why, d.how, rpq.resources_mul(d.resources, -d.replicas::numeric)
+		d.account_id, d.policy_id, d.pool_id, d.type_id, d.lender_id, d.attempt,
+		CASE WHEN d.becomes = 'queued' THEN 1 ELSE 0 END, 'release', d.becomes, $6, d.why, d.how,
+		rpq.resources_mul(d.resources, -d.replicas::numeric)
 	FROM decided AS d
 	ORDER BY d.workload_id
 	RETURNING e.*
@@ -3805,9 +3816,9 @@ AS $$
 		UPDATE rpq_store.workload AS w SET status = 'running', running_at = greatest($2, w.started_at)
 		FROM whole AS f WHERE w.workload_id = f.workload_id RETURNING w.*)
 	INSERT INTO rpq_store.entry AS e (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id,
-		attempt, kind, status, actor)
-	SELECT w.scope_id, w.running_at, w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id, w.type_id, w.attempt,
-		'start', w.status, 'system'
+		lender_id, attempt, kind, status, actor)
+	SELECT w.scope_id, w.running_at, w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id, w.type_id,
+		w.lender_id, w.attempt, 'start', w.status, 'system'
 	FROM changed AS w ORDER BY w.workload_id
 	RETURNING e.*
 $$;
@@ -5226,23 +5237,28 @@ RETURNS bigint LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog
 AS 'MODULE_PATHNAME', 'rpq_submit';
 COMMENT ON FUNCTION rpq.submit(text, text, text, rpq.resources, text[], text, int, int, boolean, interval, boolean,
 	text, text, jsonb, jsonb, boolean, text) IS
-'submits a workload and returns its id. pool or queue: where it waits; workload_type: a name that the tenant has; '
-'resources: of one replica; instance_types: those it may run on (NULL: any); replicas: 1 to 100000, admitted '
-'together or not at all; priority: 0 to 100, larger is more urgent (NULL: the lesser of the pool''s default and the '
-'account''s maximum); guarantee: never preempted; max_runtime: stopped after it; on_node_loss: requeue or fail; '
-'request_id: the same one again returns the first workload; labels, spec: json objects; draft: stored without being '
-'queued; account: for whom, by a platform administrator or a gateway. Errors: 42704 pool, type or account unknown; '
-'RQ001 not authorised, frozen, workload type, guarantee, priority; RQ002 larger than the pool or the personal quota; '
-'RQ004 pool being created or deleted; RQ007 no node could hold a replica; 22023 bad argument; RQ009 fenced. Callers: '
-'accounts authorised in the pool';
+'submits a workload and returns its id. pool or queue, one of them: where it waits; workload_type: a name that the '
+'tenant has; resources: of one replica (with a queue none: its profile sets them); instance_types: those it may run '
+'on (NULL: any); replicas: 1 to 100000, admitted together or not at all; priority: 0 to 100, larger is more urgent '
+'(NULL: the lesser of the pool''s default and the account''s maximum; in a queue 50); guarantee: never preempted, in a '
+'queue within the policy''s reservation; max_runtime: stopped after it; on_node_loss: requeue or fail; request_id: the '
+'same one again returns the first workload; labels: a json object; spec: likewise, for the executor, laid over the '
+'queue''s pod template; draft: stored without being queued; account: for whom, by a platform administrator or a '
+'gateway. Work through a queue runs in the first pool of its profile that can admit it, and is charged to the policy: '
+'members and personal quotas of the pool are not asked, and a pool''s status, freeze and workload types refuse it only '
+'where they leave no pool. Errors: 42704 pool, queue, type or account unknown; RQ001 not authorised (in a queue: not '
+'in the policy''s group), frozen, workload type, guarantee, priority; RQ002 larger than the pool, the personal quota, '
+'the policy''s limit or, guaranteed, its reservation; RQ004 pool being created or deleted; RQ007 no node could hold a '
+'replica; 22023 bad argument; RQ009 fenced. Callers: accounts authorised in the pool, members of the queue''s group';
 
 CREATE FUNCTION rpq.enqueue(workload bigint, pool text DEFAULT NULL, queue text DEFAULT NULL)
 RETURNS boolean LANGUAGE c VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS 'MODULE_PATHNAME', 'rpq_enqueue';
 COMMENT ON FUNCTION rpq.enqueue(bigint, text, text) IS
-'queues a draft, or what has stopped or failed, again, with the checks of submit; pool: where to (NULL: where it '
-'was). Returns false when another session was faster. Errors: RQ008 its status forbids it, and those of submit. '
-'Callers: its owner and administrators of its pool';
+'queues a draft, or what has stopped or failed, again, with the checks of submit; pool, queue: where to (NULL: where '
+'it was), from pools to queues and back. In a queue it takes the size that the profile has now, in a pool it keeps '
+'the size that it had. Returns false when another session was faster. Errors: RQ008 its status forbids it, and those '
+'of submit. Callers: its owner and administrators of its pool';
 
 CREATE FUNCTION rpq.edit_workload(workload bigint, priority int DEFAULT NULL, name text DEFAULT NULL,
 	labels jsonb DEFAULT NULL, max_runtime interval DEFAULT NULL)
@@ -5300,7 +5316,41 @@ COMMENT ON FUNCTION rpq.report_checkpoint(bigint, int, text) IS
 'says that an attempt has saved its work; detail: where, handed to the next attempt. Returns false when that attempt '
 'had ended. Errors: 42704, 22023. Callers: its owner, executors of the tenant, administrators of its pool';
 
--- What administrators' functions do to the workloads of an account, or of a pool.  The caller holds the pool's turn.
+-- What executors are told to run.
+
+CREATE FUNCTION rpq_store.merge_json(base jsonb, given jsonb) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF base IS NULL OR given IS NULL THEN
+		RETURN coalesce(given, base);
+	ELSIF jsonb_typeof(base) <> 'object' OR jsonb_typeof(given) <> 'object' THEN
+		RETURN given;
+	END IF;
+	RETURN base || coalesce((
+		SELECT jsonb_object_agg(g.key, rpq_store.merge_json(base -> g.key, g.value))
+		  FROM jsonb_each(given) AS g), '{}');
+END
+$$;
+COMMENT ON FUNCTION rpq_store.merge_json(jsonb, jsonb) IS
+'base with what is given laid over it: key by key in objects, also in objects of objects; of anything else, arrays '
+'too, what is given stands alone. A null that is given is given';
+
+CREATE FUNCTION rpq_store.pod_spec(w rpq_store.workload) RETURNS jsonb
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+	SELECT CASE WHEN (w).checkpoint IS NULL THEN s.spec
+				ELSE coalesce(s.spec, '{}') || jsonb_build_object('checkpoint', (w).checkpoint) END
+	  FROM (SELECT CASE WHEN q.pod_template IS NULL THEN (w).spec
+						ELSE rpq_store.merge_json(q.pod_template, (w).spec) END AS spec
+			  FROM (SELECT (w).scope_id AS id) AS x
+			  LEFT JOIN rpq_store.queue AS q ON q.queue_id = x.id) AS s;
+END;
+COMMENT ON FUNCTION rpq_store.pod_spec(rpq_store.workload) IS
+'what its executor is handed with a pod: the pod template of its queue, the workload''s own spec laid over it (its '
+'keys win, see merge_json), and as "checkpoint" what report_checkpoint said last; NULL: nothing was given';
+
+-- What administrators' functions do to the workloads of an account, or of a pool or queue.  The caller holds its turn.
 
 CREATE FUNCTION rpq_store.draft_queued(pool_id bigint, account_id bigint, cause text, detail text,
 	actor text DEFAULT NULL)
@@ -5322,8 +5372,8 @@ AS $$
 	SELECT count(*)::int FROM written
 $$;
 COMMENT ON FUNCTION rpq_store.draft_queued(bigint, bigint, text, text, text) IS
-'makes drafts of what waits in the pool, of one account or (NULL) of all; a row that its client keeps locked is '
-'passed over. actor: whom the entries name, NULL: the caller';
+'makes drafts of what waits in a pool or a queue, of one account or (NULL) of all; a row that its client keeps locked '
+'is passed over. actor: whom the entries name, NULL: the caller';
 
 CREATE FUNCTION rpq_store.stop_placed(pool_id bigint, account_id bigint, cause text, detail text,
 	actor text DEFAULT NULL)
@@ -5331,18 +5381,19 @@ RETURNS int LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH found AS (
 		SELECT w.workload_id FROM rpq_store.workload w
-		 WHERE w.scope_id = $1 AND w.status IN ('starting', 'running') AND w.ended_at IS NULL
-		   AND ($2 IS NULL OR w.account_id = $2)
+		 WHERE w.status IN ('starting', 'running') AND w.ended_at IS NULL
+		   AND CASE WHEN $2 IS NULL THEN $1 IN (w.scope_id, w.pool_id)
+					ELSE w.scope_id = $1 AND w.account_id = $2 END
 		   FOR UPDATE SKIP LOCKED),
 	stopped AS (
 		UPDATE rpq_store.workload w
 		   SET status = 'stopped', ended_at = greatest(rpq.now(), w.started_at), cause = $3, detail = $4
 		  FROM found f WHERE w.workload_id = f.workload_id RETURNING w.*),
 	written AS (
-		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
-			kind, status, actor, cause, detail, resources)
-		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, 'release',
-			status, coalesce($5, (rpq_store.caller()).actor), cause, detail,
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id,
+			lender_id, attempt, kind, status, actor, cause, detail, resources)
+		SELECT scope_id, ended_at, workload_id, shape, account_id, policy_id, pool_id, type_id, lender_id, attempt,
+			'release', status, coalesce($5, (rpq_store.caller()).actor), cause, detail,
 			rpq.resources_mul(resources, -replicas::numeric)
 		  FROM stopped RETURNING entry_id),
 	wished AS (
@@ -5350,13 +5401,15 @@ AS $$
 		SELECT coalesce(w.pool_id, w.scope_id), greatest(rpq.now(), w.started_at), w.workload_id, w.attempt, 'report',
 			'stopped', coalesce($5, (rpq_store.caller()).actor), $3, $4
 		  FROM rpq_store.workload w
-		 WHERE w.scope_id = $1 AND w.status IN ('starting', 'running') AND w.ended_at IS NULL
-		   AND ($2 IS NULL OR w.account_id = $2)
+		 WHERE w.status IN ('starting', 'running') AND w.ended_at IS NULL
+		   AND CASE WHEN $2 IS NULL THEN $1 IN (w.scope_id, w.pool_id)
+					ELSE w.scope_id = $1 AND w.account_id = $2 END
 		   AND w.workload_id NOT IN (SELECT f.workload_id FROM found f) RETURNING entry_id)
 	SELECT count(*)::int FROM written
 $$;
 COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text, text) IS
-'stops what is placed in the pool, of one account or (NULL) of all, and returns how many; for a row that its client '
+'stops what is placed in the pool, all of it (account NULL, what came through queues too) or what one account '
+'submitted to it, and returns how many; for a row that its client '
 'keeps locked an entry of kind report and status stopped has the next cycle that gets the row do it. actor: whom the '
 'entries name, NULL: the caller';
 -- The cycle: scheduling by hand, dry runs, and what the worker calls.
@@ -6077,10 +6130,10 @@ AS $$
 		FROM step AS s JOIN rpq_store.workload AS w ON w.workload_id = s.workload_id
 		GROUP BY w.workload_id),
 	told AS (
-		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,
-			kind, status, actor, cause, detail)
+		INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id,
+			lender_id, attempt, kind, status, actor, cause, detail)
 		SELECT w.scope_id, greatest($2, w.started_at), w.workload_id, w.shape, w.account_id, w.policy_id, w.pool_id,
-			w.type_id, g.attempt + s.place - 1, 'move', g.status, 'system', 'evicted',
+			w.type_id, w.lender_id, g.attempt + s.place - 1, 'move', g.status, 'system', 'evicted',
 			format('replica %s from node "%s" to node "%s", operation %s', s.replica, s.from_node, s.to_node,
 				s.operation_id)
 		FROM step AS s
@@ -9486,7 +9539,7 @@ CREATE VIEW rpq_store.workload_shown AS
 WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 account AS (SELECT a.account_id, a.name FROM rpq_store.account a),
 	 pool AS (SELECT p.pool_id, p.name FROM rpq_store.pool p),
-	 queue AS (SELECT q.queue_id, q.name, q.profile_id FROM rpq_store.queue q),
+	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
 	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l)
@@ -9514,7 +9567,7 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 	ON p.pool_id = CASE WHEN w.status IN ('queued', 'draft') THEN w.scope_id ELSE coalesce(w.pool_id, w.scope_id) END
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
-  LEFT JOIN policy y ON y.policy_id = w.policy_id
+  LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
   LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued';
 COMMENT ON VIEW rpq_store.workload_shown IS 'every workload with the names that belong to its ids, without filter';
 
@@ -9548,7 +9601,7 @@ COMMENT ON COLUMN rpq.workloads.pool_id IS
 COMMENT ON COLUMN rpq.workloads.pool IS 'name of that pool';
 COMMENT ON COLUMN rpq.workloads.queue_id IS 'id of the queue it came through; NULL: submitted to a pool';
 COMMENT ON COLUMN rpq.workloads.queue IS 'name of that queue';
-COMMENT ON COLUMN rpq.workloads.policy IS 'policy that it is charged to; NULL: none';
+COMMENT ON COLUMN rpq.workloads.policy IS 'policy that it is charged to, or will be; NULL: none';
 COMMENT ON COLUMN rpq.workloads.profile IS 'profile of the queue';
 COMMENT ON COLUMN rpq.workloads.workload_type IS 'workload type';
 COMMENT ON COLUMN rpq.workloads.status IS
@@ -9613,7 +9666,7 @@ COMMENT ON COLUMN rpq.workload_history.pool_id IS
 COMMENT ON COLUMN rpq.workload_history.pool IS 'name of that pool';
 COMMENT ON COLUMN rpq.workload_history.queue_id IS 'id of the queue it came through; NULL: submitted to a pool';
 COMMENT ON COLUMN rpq.workload_history.queue IS 'name of that queue';
-COMMENT ON COLUMN rpq.workload_history.policy IS 'policy that it is charged to; NULL: none';
+COMMENT ON COLUMN rpq.workload_history.policy IS 'policy that it is charged to, or will be; NULL: none';
 COMMENT ON COLUMN rpq.workload_history.profile IS 'profile of the queue';
 COMMENT ON COLUMN rpq.workload_history.workload_type IS 'workload type';
 COMMENT ON COLUMN rpq.workload_history.status IS

@@ -3,12 +3,12 @@
  *
  * Look-ups of submissions, kept between statements.
  *
- * Half of a submission's time would go into finding out the same few things again: who asks, the pool's or queue's
- * settings, sizes and quotas.  They are kept per session, and thrown away together when any table that they come from changes: a
- * statement trigger on each of these tables (UPDATE, DELETE, TRUNCATE), and take_turns, which every function calls that
- * adds rows to them, send a relcache invalidation, which the server delivers when the change commits, and every session
- * takes note of before its next statement.  So what a session has been told to be committed is never overlooked, as
- * with the server's own catalog caches.
+ * Half of a submission's time would go into finding out the same few things again: who asks, the settings, sizes and
+ * quotas of its pool or queue.  They are kept per session, and thrown away together when any table that they come from
+ * changes: a statement trigger on each of these tables (UPDATE, DELETE, TRUNCATE), and take_turns, which every function
+ * calls that adds rows to them (add_to_group excepted, see config_queue_facts), send a relcache invalidation, which the
+ * server delivers when the change commits, and every session takes note of before its next statement.  So what a
+ * session has been told to be committed is never overlooked, as with the server's own catalog caches.
  *
  * What is read is kept only if no invalidation arrived while it was read, and only under READ COMMITTED, where each
  * look-up has a snapshot of its own: a transaction with one old snapshot would keep what is out of date.
