@@ -1,7 +1,8 @@
 -- Groups, workload types, and admins of pools.
 --
--- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks.  What takes a right
--- away (remove_from_group, revoke_pool_admin) takes the turns of the queues, or of the pool, first.
+-- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks (and group_id of deleted
+-- policies, when their group goes).  What takes a right away (remove_from_group, revoke_pool_admin) takes the turns of
+-- the queues, or of the pool, first.
 
 -- User groups
 
@@ -42,11 +43,11 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);
 	END IF;
-	SELECT count(*) INTO n FROM rpq_store.policy p WHERE p.group_id = id;
+	SELECT count(*) INTO n FROM rpq_store.policy p WHERE p.group_id = id AND p.deleted_at IS NULL;
 	IF n > 0 THEN
-		PERFORM rpq_store.raise_in_use('user group', was.name,
-			rpq_store.count_of(n, 'policy that is in force or still charged'));
+		PERFORM rpq_store.raise_in_use('user group', was.name, n || CASE WHEN n = 1 THEN ' policy' ELSE ' policies' END);
 	END IF;
+	UPDATE rpq_store.policy p SET group_id = NULL WHERE p.group_id = id;	-- deleted policies
 	WITH gone AS (DELETE FROM rpq_store.group_account g WHERE g.group_id = id RETURNING g.account_id)
 	SELECT coalesce(jsonb_agg(a.name ORDER BY a.name), '[]') INTO members
 	FROM gone JOIN rpq_store.account a USING (account_id);
@@ -86,6 +87,15 @@ COMMENT ON FUNCTION rpq.add_to_group(text, text[]) IS
 'puts accounts into a user group of their tenant; those in it already stay. Errors: 42704 naming all unknown '
 'accounts, or no such group; 22023 no account, or NULL; 42501. Organisation admins of the tenant, platform admins';
 
+CREATE OR REPLACE FUNCTION rpq_store.group_queues(group_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT q.queue_id FROM rpq_store.queue AS q JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
+				 WHERE y.group_id = $1 AND q.deleted_at IS NULL ORDER BY q.queue_id)
+$$;
+COMMENT ON FUNCTION rpq_store.group_queues(bigint) IS
+'the queues of all policies that apply to a user group';
+
 CREATE OR REPLACE FUNCTION rpq.remove_from_group(user_group text, accounts text[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'remove_from_group'
 AS $$
@@ -93,11 +103,10 @@ DECLARE
 	id bigint := rpq_store.authorize('remove_from_group', user_group);
 	from_group rpq_store.user_group;
 	ids bigint[];
-	queues bigint[];
+	queues bigint[] := rpq_store.group_queues(id);
 BEGIN
-	queues := ARRAY(SELECT q.queue_id FROM rpq_store.queue q JOIN rpq_store.policy p USING (policy_id)
-					WHERE p.group_id = id AND q.deleted_at IS NULL ORDER BY 1);
 	PERFORM rpq_store.take_turns(queues) WHERE cardinality(queues) > 0;
+	PERFORM rpq_store.refuse_changed(rpq_store.group_queues(id), queues);
 	SELECT g.* INTO from_group FROM rpq_store.user_group g WHERE g.group_id = id FOR KEY SHARE;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);
@@ -107,18 +116,18 @@ BEGIN
 		DELETE FROM rpq_store.group_account g WHERE g.group_id = id AND g.account_id = ANY (ids)
 		RETURNING g.account_id)
 	SELECT array_agg(removed.account_id) INTO ids FROM removed;
-	PERFORM rpq_store.draft_queued(q.queue_id, a.account_id, 'not_authorized',
-		format('removed from user group "%s"', from_group.name))
-	FROM unnest(queues) AS q (queue_id), unnest(ids) AS a (account_id);
+	PERFORM rpq_store.draft_outsiders(queues, format('removed from user group "%s"', from_group.name))
+	WHERE cardinality(ids) > 0;
 	PERFORM rpq_store.record('remove_from_group', 'group_account', a.account_id, a.name, a.tenant_id, NULL,
 		jsonb_build_object('user_group', from_group.name), NULL)
 	FROM rpq_store.account a WHERE a.account_id = ANY (ids) ORDER BY a.name;
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_from_group(text, text[]) IS
-'takes accounts out of a user group; what they have waiting in its queues becomes draft, what runs goes on. '
-'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 42501; RQ009. '
-'Organisation admins of the tenant, platform admins';
+'takes accounts out of a user group; what they have waiting in its queues becomes draft (unless they may submit '
+'there all the same, as organisation admins), what runs goes on. '
+'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 40001 its queues changed at '
+'the same time; 42501; RQ009. Organisation admins of the tenant, platform admins';
 
 -- Project groups and workload types
 

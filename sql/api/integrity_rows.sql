@@ -128,6 +128,9 @@ AS $$
 		SELECT format('workloads of scope %s', w.scope_id), 'turn', w.scope_id FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = w.scope_id)
 		UNION ALL
+		SELECT format('queue "%s"', q.name), 'turn', q.queue_id FROM rpq_store.queue AS q
+		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = q.queue_id)
+		UNION ALL
 		SELECT format('workloads of account %s', w.account_id), 'account', w.account_id
 		FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.account AS a
@@ -269,6 +272,9 @@ AS $$
 		UNION ALL SELECT 'project_group', project_group_id, name, NULL, created_at FROM rpq_store.project_group
 		UNION ALL SELECT 'node', node_id, name, NULL, created_at FROM rpq_store.node
 		UNION ALL SELECT 'member', member_id, member_id::text, NULL, created_at FROM rpq_store.member
+		UNION ALL SELECT 'policy', policy_id, name, NULL, created_at FROM rpq_store.policy
+		UNION ALL SELECT 'profile', profile_id, name, NULL, created_at FROM rpq_store.profile
+		UNION ALL SELECT 'queue', queue_id, name, NULL, created_at FROM rpq_store.queue
 		UNION ALL SELECT 'pool_admin', account_id, account_id::text, pool_id, NULL FROM rpq_store.pool_admin
 		-- a pool is recorded when the operation that makes it has succeeded
 		UNION ALL SELECT 'pool', p.pool_id, p.name, NULL, p.created_at FROM rpq_store.pool AS p

@@ -326,20 +326,22 @@ COMMENT ON FUNCTION rpq_store.op_delete(rpq_store.operation) IS
 'the operation delete: checks again, and with force stops, drafts, removes and gives back, all in one transaction; '
 'returns the nodes'' names and how many members, stopped and drafted workloads there were';
 
--- A submission that was under way when the pool was deleted commits into it afterwards.  What its client has in hand is
--- looked at again by the next cycle, since the turn moves on.
-CREATE OR REPLACE FUNCTION rpq_store.draft_late(pool_id bigint) RETURNS int
+-- A submission that was under way when the pool, or queue, was deleted commits into it afterwards.  What its client has
+-- in hand is looked at again by the next cycle, since the turn moves on.
+CREATE OR REPLACE FUNCTION rpq_store.draft_late(scope_id bigint) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
 DECLARE
-	drafted int := rpq_store.draft_queued(draft_late.pool_id, NULL, 'pool_deleted', 'the pool was deleted', 'system');
+	is_queue boolean := EXISTS (SELECT FROM rpq_store.queue AS q WHERE q.queue_id = draft_late.scope_id);
+	drafted int := rpq_store.draft_queued(draft_late.scope_id, NULL,
+		CASE WHEN is_queue THEN 'queue_deleted' ELSE 'pool_deleted' END,
+		CASE WHEN is_queue THEN 'the queue was deleted' ELSE 'the pool was deleted' END, 'system');
 BEGIN
 	UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1
-	WHERE t.scope_id = draft_late.pool_id
+	WHERE t.scope_id = draft_late.scope_id
 	  AND EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.scope_id = t.scope_id AND w.status = 'queued');
 	RETURN drafted;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.draft_late(bigint) IS
-'makes drafts of what came into a pool after it was deleted; returns how many. The caller holds its turn';
+'makes drafts of what came into a pool or queue after it was deleted; returns how many. The caller holds its turn';

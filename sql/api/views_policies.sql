@@ -11,14 +11,16 @@ SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_grou
 	   y.reservation, y.usage_limit, y.lending,
 	   coalesce(u.used, '') AS used,
 	   rpq_store.at_least_zero(y.reservation OPERATOR(rpq.-) coalesce(u.used, '')) AS unmet_reservation,
-	   NULL::boolean AS reservation_met,
+	   CASE WHEN EXISTS (SELECT FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL)
+			THEN y.policy_id <> ALL ((SELECT rpq_store.unmet_policies())::bigint[]) END AS reservation_met,
 	   ARRAY(SELECT q.name FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL
 			  ORDER BY q.name) AS queues,
 	   y.created_at
   FROM rpq_store.policy y
   JOIN rpq_store.tenant t ON t.tenant_id = y.tenant_id
   JOIN rpq_store.user_group g ON g.group_id = y.group_id
-  LEFT JOIN (SELECT policy_id, rpq.sum(amount) AS used FROM rpq_store.usage_now GROUP BY policy_id) u
+  LEFT JOIN (SELECT policy_id, rpq.sum(amount) AS used FROM rpq_store.usage_now
+			  WHERE policy_id <> 0 GROUP BY policy_id) u
 	ON u.policy_id = y.policy_id
  WHERE y.deleted_at IS NULL
    AND (y.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
@@ -38,21 +40,22 @@ COMMENT ON COLUMN rpq.policies.lending IS 'lend or hold: whether others may use 
 COMMENT ON COLUMN rpq.policies.used IS 'what workloads charged to it hold';
 COMMENT ON COLUMN rpq.policies.unmet_reservation IS 'reservation - used, by key, never below zero';
 COMMENT ON COLUMN rpq.policies.reservation_met IS
-	'the pools that its profiles reach hold what is promised; NULL: no profile is connected';
+	'what works in the pools that its profiles reach can serve it beside the others: false for each of a set of policies '
+	'that exceed what they reach; NULL: no profile is connected';
 COMMENT ON COLUMN rpq.policies.queues IS 'its queues, by name';
 COMMENT ON COLUMN rpq.policies.created_at IS 'when it was created, by the true clock';
 
 -- What a queue holds and how much waits in it; private to the views below.
 CREATE OR REPLACE VIEW rpq_store.queue_now AS
 SELECT q.queue_id, q.policy_id, q.profile_id, q.tenant_id, q.name, y.name AS policy, y.group_id, f.name AS profile,
-	   coalesce(f.provisioned, f.saved) AS resources,
-	   coalesce(w.waiting, 0) AS queued,
-	   (SELECT count(*) FROM rpq_store.workload x
-		 WHERE x.scope_id = q.queue_id AND x.ended_at IS NULL AND x.status IN ('starting', 'running')) AS running
+	   f.provisioned AS resources, coalesce(w.waiting, 0) AS queued, coalesce(r.running, 0) AS running
   FROM rpq_store.queue q
   JOIN rpq_store.policy y ON y.policy_id = q.policy_id
   JOIN rpq_store.profile f ON f.profile_id = q.profile_id
   LEFT JOIN rpq_store.waiting_now w ON w.scope_id = q.queue_id
+  LEFT JOIN (SELECT x.scope_id, count(*) AS running FROM rpq_store.workload x
+			  WHERE x.policy_id IS NOT NULL AND x.status IN ('starting', 'running')	-- an index of its own
+			  GROUP BY x.scope_id) r ON r.scope_id = q.queue_id
  WHERE q.deleted_at IS NULL;
 COMMENT ON VIEW rpq_store.queue_now IS 'queues with their names and figures, without filter';
 
@@ -61,6 +64,7 @@ WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT q.queue_id AS policy_profile_id, q.policy, q.profile, q.name AS queue, q.resources, q.queued, q.running,
 	   CASE WHEN q.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 			THEN ARRAY(SELECT p.name FROM rpq_store.profile_pool l JOIN rpq_store.pool p ON p.pool_id = l.pool_id
+						 AND p.status <> 'deleted'
 						WHERE l.profile_id = q.profile_id AND l.state = 'provisioned' ORDER BY l.rank) END AS pools
   FROM rpq_store.queue_now q
  WHERE q.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
@@ -81,16 +85,15 @@ CREATE OR REPLACE VIEW rpq.profiles WITH (security_barrier) AS
 WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT f.profile_id, t.name AS tenant, f.name, f.saved AS resources,
 	   ARRAY(SELECT p.name FROM rpq_store.profile_pool l JOIN rpq_store.pool p ON p.pool_id = l.pool_id
-			  WHERE l.profile_id = f.profile_id AND l.state = 'saved' ORDER BY l.rank) AS pools,
+			  WHERE l.profile_id = f.profile_id AND l.state = 'saved' AND p.status <> 'deleted'
+			  ORDER BY l.rank) AS pools,
 	   coalesce(f.provisioned OPERATOR(rpq.=) f.saved, false)
-	   AND ARRAY(SELECT l.pool_id FROM rpq_store.profile_pool l
-				  WHERE l.profile_id = f.profile_id AND l.state = 'saved' ORDER BY l.rank)
-		 = ARRAY(SELECT l.pool_id FROM rpq_store.profile_pool l
-				  WHERE l.profile_id = f.profile_id AND l.state = 'provisioned' ORDER BY l.rank) AS provisioned,
+	   AND rpq_store.profile_pools(f.profile_id, 'saved') = rpq_store.profile_pools(f.profile_id, 'provisioned')
+		   AS provisioned,
 	   f.created_at
   FROM rpq_store.profile f
   JOIN rpq_store.tenant t ON t.tenant_id = f.tenant_id
- WHERE f.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]);
+ WHERE f.deleted_at IS NULL AND f.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]);
 COMMENT ON VIEW rpq.profiles IS
 	'profiles as they are saved, for administrators of the tenant; others see the sizes of their queues in '
 	'rpq.queues';

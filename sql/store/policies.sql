@@ -4,14 +4,15 @@
 CREATE TABLE rpq_store.policy (
 	policy_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	tenant_id bigint NOT NULL REFERENCES rpq_store.tenant,
-	group_id bigint NOT NULL REFERENCES rpq_store.user_group,
+	group_id bigint REFERENCES rpq_store.user_group,
 	name text COLLATE "C" NOT NULL,
 	description text,
 	reservation rpq.resources NOT NULL DEFAULT '',
 	usage_limit rpq.resources,
 	lending text NOT NULL DEFAULT 'lend' CHECK (lending IN ('lend', 'hold')),
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	deleted_at timestamptz
+	deleted_at timestamptz,
+	CHECK (group_id IS NOT NULL OR deleted_at IS NOT NULL)
 );
 CREATE UNIQUE INDEX policy_name ON rpq_store.policy (tenant_id, name) WHERE deleted_at IS NULL;
 
@@ -22,8 +23,9 @@ CREATE TABLE rpq_store.profile (
 	saved rpq.resources NOT NULL,
 	provisioned rpq.resources,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	UNIQUE (tenant_id, name)
+	deleted_at timestamptz
 );
+CREATE UNIQUE INDEX profile_name ON rpq_store.profile (tenant_id, name) WHERE deleted_at IS NULL;
 
 CREATE TABLE rpq_store.profile_pool (
 	profile_id bigint NOT NULL REFERENCES rpq_store.profile ON DELETE CASCADE,
@@ -46,11 +48,14 @@ CREATE TABLE rpq_store.queue (
 );
 CREATE UNIQUE INDEX queue_name ON rpq_store.queue (tenant_id, name) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX queue_card ON rpq_store.queue (policy_id, profile_id) WHERE deleted_at IS NULL;
+CREATE INDEX queue_profile ON rpq_store.queue (profile_id) WHERE deleted_at IS NULL;
+CREATE INDEX profile_pool_pool ON rpq_store.profile_pool (pool_id);
 
 COMMENT ON TABLE rpq_store.policy IS 'promises and limits for user groups';
 COMMENT ON COLUMN rpq_store.policy.policy_id IS 'id';
 COMMENT ON COLUMN rpq_store.policy.tenant_id IS 'tenant';
-COMMENT ON COLUMN rpq_store.policy.group_id IS 'user group that it is for';
+COMMENT ON COLUMN rpq_store.policy.group_id IS
+	'user group that it is for; NULL: it was deleted, and then the group was';
 COMMENT ON COLUMN rpq_store.policy.name IS 'name, unique in the tenant';
 COMMENT ON COLUMN rpq_store.policy.description IS 'free text';
 COMMENT ON COLUMN rpq_store.policy.reservation IS 'what is kept available for the group';
@@ -67,6 +72,8 @@ COMMENT ON COLUMN rpq_store.profile.name IS 'name, unique in the tenant';
 COMMENT ON COLUMN rpq_store.profile.saved IS 'size as edited';
 COMMENT ON COLUMN rpq_store.profile.provisioned IS 'size in force; NULL: never provisioned';
 COMMENT ON COLUMN rpq_store.profile.created_at IS 'when it was created';
+COMMENT ON COLUMN rpq_store.profile.deleted_at IS
+	'when it was deleted; the row stays for the names of its workloads';
 COMMENT ON TABLE rpq_store.profile_pool IS 'pools that may serve a profile';
 COMMENT ON COLUMN rpq_store.profile_pool.profile_id IS 'profile';
 COMMENT ON COLUMN rpq_store.profile_pool.pool_id IS 'pool';

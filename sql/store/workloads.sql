@@ -48,6 +48,9 @@ CREATE UNIQUE INDEX workload_request ON rpq_store.workload (account_id, request_
 CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_at, workload_id)
 	WHERE status = 'queued';
 CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE ended_at IS NULL;
+-- what is placed through queues: views count it, and work of pools has no entry here
+CREATE INDEX workload_through_queue ON rpq_store.workload (scope_id)
+	WHERE policy_id IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
 	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;

@@ -61,7 +61,8 @@
 #define POLICY_BODY \
 	"SELECT o.policy_id, o.tenant_id, false, false," IN_GROUP("o.group_id") \
 	" FROM rpq_store.policy o WHERE o.deleted_at IS NULL AND "
-#define PROFILE_BODY "SELECT o.profile_id, o.tenant_id, false, false, false FROM rpq_store.profile o WHERE "
+#define PROFILE_BODY \
+	"SELECT o.profile_id, o.tenant_id, false, false, false FROM rpq_store.profile o WHERE o.deleted_at IS NULL AND "
 
 #define BY_TENANT_NAME "o.tenant_id = $1 AND o.name = $2"
 #define BY_NAME "o.name = $2"
