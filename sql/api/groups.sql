@@ -1,8 +1,8 @@
 -- Groups, workload types, and admins of pools.
 --
--- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks (and group_id of deleted
--- policies, when their group goes).  What takes a right away (remove_from_group, revoke_pool_admin) takes the turns of
--- the queues, or of the pool, first.
+-- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks (and group_id of
+-- deleted policies, when their group goes).  What takes a right away (remove_from_group, revoke_pool_admin) takes the
+-- turns of the queues, or of the pool, first.
 
 -- User groups
 
@@ -45,7 +45,8 @@ BEGIN
 	END IF;
 	SELECT count(*) INTO n FROM rpq_store.policy p WHERE p.group_id = id AND p.deleted_at IS NULL;
 	IF n > 0 THEN
-		PERFORM rpq_store.raise_in_use('user group', was.name, n || CASE WHEN n = 1 THEN ' policy' ELSE ' policies' END);
+		PERFORM rpq_store.raise_in_use('user group', was.name,
+			n || CASE WHEN n = 1 THEN ' policy' ELSE ' policies' END);
 	END IF;
 	UPDATE rpq_store.policy p SET group_id = NULL WHERE p.group_id = id;	-- deleted policies
 	WITH gone AS (DELETE FROM rpq_store.group_account g WHERE g.group_id = id RETURNING g.account_id)

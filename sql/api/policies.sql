@@ -59,8 +59,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_policy(bigint, text, bigint[]) IS
-'takes the turns of all queues of a policy, of the pools that they reach and of the others given, in one call, then the '
-'policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues changed meanwhile';
+'takes the turns of all queues of a policy, of the pools that they reach and of the others given, in one call, then '
+'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues changed meanwhile';
 
 -- ---- checks ---------------------------------------------------------------------------------------------------------
 
@@ -169,8 +169,9 @@ COMMENT ON FUNCTION rpq.create_policy(text, text, rpq.resources, rpq.resources, 
 'that its profiles reach (default none); it counts from the first connected profile on. usage_limit: the most that its '
 'queues may hold at once; a key that it lacks is not limited, NULL limits nothing. lending: lend (default) lets others '
 'use what is not met of the reservation until it is asked for, hold does not. tenant: NULL is the caller''s, or the '
-'only one. Errors: 42704 no such group or tenant, 42710 the name is taken, 22023 bad argument, an amount below zero, or '
-'a reservation beyond the limit in some key, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
+'only one. Errors: 42704 no such group or tenant, 42710 the name is taken, 22023 bad argument, an amount below zero, '
+'or a reservation beyond the limit in some key, 42501, RQ009 fenced. Organisation admins of the tenant, platform '
+'admins';
 
 CREATE OR REPLACE FUNCTION rpq.edit_policy(policy text, name text DEFAULT NULL, user_group text DEFAULT NULL,
 	reservation rpq.resources DEFAULT NULL, usage_limit rpq.resources DEFAULT NULL, lending text DEFAULT NULL,
@@ -219,12 +220,12 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.edit_policy(text, text, text, rpq.resources, rpq.resources, text, text, text, text[]) IS
-'changes a policy; NULL stays as it is, clear names reservation, usage_limit, description to be set back to none. Below '
-'what is in use nothing is stopped and nothing more admitted until it holds. With another user group, what accounts '
-'outside of it have waiting in its queues becomes draft. tenant may be given but not changed (22023). Errors: 42704 no '
-'such policy or group, 42710 the name is taken, 22023, RQ002 a raised reservation could not be served by what the '
-'reachable pools hold (the errdetail names the policies and both figures), 40001 its queues changed at the same time, '
-'42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
+'changes a policy; NULL stays as it is, clear names reservation, usage_limit, description to be set back to none. '
+'Below what is in use nothing is stopped and nothing more admitted until it holds. With another user group, what '
+'accounts outside of it have waiting in its queues becomes draft. tenant may be given but not changed (22023). Errors: '
+'42704 no such policy or group, 42710 the name is taken, 22023, RQ002 a raised reservation could not be served by what '
+'the reachable pools hold (the errdetail names the policies and both figures), 40001 its queues changed at the same '
+'time, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
 
 CREATE OR REPLACE FUNCTION rpq_store.write_policy(subject rpq_store.policy) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -191,9 +191,9 @@ END
 $$;
 COMMENT ON FUNCTION rpq.edit_profile(text, text, rpq.resources, text[], text, text[]) IS
 'saves changes of a profile; NULL stays as it is. A new name holds at once; resources and pools (all of them, in '
-'routing order) after provision_profiles, until when reset_profiles drops them. clear: ''{pools}''. tenant may be given '
-'but not changed (22023). Errors: 42704 no such profile or pool, 42710 the name is taken, 22023, 42501. Organisation '
-'admins of the tenant, platform admins';
+'routing order) after provision_profiles, until when reset_profiles drops them. clear: ''{pools}''. tenant may be '
+'given but not changed (22023). Errors: 42704 no such profile or pool, 42710 the name is taken, 22023, 42501. '
+'Organisation admins of the tenant, platform admins';
 
 CREATE OR REPLACE FUNCTION rpq.delete_profile(profile text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'delete_profile'

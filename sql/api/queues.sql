@@ -1,7 +1,7 @@
 -- Queues: the doors that connect a policy with a profile.
 --
--- Writes queue, turn (of a new one) and what waits in one that ends, under the turns of the policy's queues, of the pools
--- that they reach, and of those of the profile: all in one call, since a connection ties them together.
+-- Writes queue, turn (of a new one) and what waits in one that ends, under the turns of the policy's queues, of the
+-- pools that they reach, and of those of the profile: all in one call, since a connection ties them together.
 
 CREATE OR REPLACE FUNCTION rpq_store.connection_problem(subject rpq_store.policy, door rpq_store.profile) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -54,7 +54,8 @@ BEGIN
 			DETAIL = format('Its queue is "%s".', known);
 	ELSIF problem IS NOT NULL THEN
 		RAISE EXCEPTION USING
-			ERRCODE = CASE WHEN rpq.within(door.provisioned, subject.usage_limit) IS FALSE THEN 'RQ002' ELSE '22023' END,
+			ERRCODE = CASE WHEN rpq.within(door.provisioned, subject.usage_limit) IS FALSE THEN 'RQ002'
+						   ELSE '22023' END,
 			MESSAGE = format('profile "%s" cannot be connected to policy "%s"', door.name, subject.name),
 			DETAIL = upper(left(problem, 1)) || substr(problem, 2) || '.',
 			HINT = CASE WHEN door.provisioned IS NULL THEN 'Provision it with rpq.provision_profiles().'
@@ -109,12 +110,12 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.connect_profile(text, text, text) IS
-'connects a profile to a policy by a new queue, into which the group''s members submit; returns the queue''s id. queue: '
-'its name, unique in the tenant. Refused, in this order: 42704 no such policy or profile, 22023 no or no possible '
-'name, 42710 it is already connected, 22023 not provisioned, RQ002 it asks for more than the limit, 42710 the name is '
-'taken, RQ002 reservations could not be served by what the reachable pools hold (the errdetail names policies that '
-'exceed it, with both figures); 40001 policy or profile changed at the same time, 42501, RQ009 fenced. Organisation '
-'admins of the tenant, platform admins';
+'connects a profile to a policy by a new queue, into which the group''s members submit; returns the queue''s id. '
+'queue: its name, unique in the tenant. Refused, in this order: 42704 no such policy or profile, 22023 no or no '
+'possible name, 42710 it is already connected, 22023 not provisioned, RQ002 it asks for more than the limit, 42710 the '
+'name is taken, RQ002 reservations could not be served by what the reachable pools hold (the errdetail names policies '
+'that exceed it, with both figures); 40001 policy or profile changed at the same time, 42501, RQ009 fenced. '
+'Organisation admins of the tenant, platform admins';
 
 -- What a client has in hand of it follows with a later cycle (draft_late).
 CREATE OR REPLACE FUNCTION rpq_store.end_queues(queues bigint[], detail text) RETURNS void
@@ -153,9 +154,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.disconnect_profile(text, text) IS
-'takes a profile away from a policy and deletes their queue: what waits in it becomes draft, what runs goes on, charged '
-'to the policy until it ends. Errors: 42704 no such policy or profile, or they are not connected; 22023 NULL; 40001 the '
-'queues of the policy changed at the same time; 42501; RQ009 fenced. Organisation admins of the tenant, platform admins';
+'takes a profile away from a policy and deletes their queue: what waits in it becomes draft, what runs goes on, '
+'charged to the policy until it ends. Errors: 42704 no such policy or profile, or they are not connected; 22023 NULL; '
+'40001 the queues of the policy changed at the same time; 42501; RQ009 fenced. Organisation admins of the tenant, '
+'platform admins';
 
 CREATE OR REPLACE FUNCTION rpq.set_pod_template(queue text, template jsonb DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'set_pod_template'

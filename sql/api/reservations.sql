@@ -1,7 +1,7 @@
 -- Reservations over several pools: whether what pools hold can serve what policies are promised.
 --
--- Reads policy, queue, profile_pool, pool_capacity and node; writes nothing.  Who changes one of them holds the turns of
--- the whole connected set, and asks before the change and after it, in the same transaction.
+-- Reads policy, queue, profile_pool, pool_capacity and node; writes nothing.  Who changes one of them holds the turns
+-- of the whole connected set, and asks before the change and after it, in the same transaction.
 
 CREATE OR REPLACE FUNCTION rpq_store.short_policies(policies bigint[], reservations rpq.resources[],
 	reaching bigint[], reached bigint[], pools bigint[], supplies rpq.resources[], touched bigint[])
@@ -11,9 +11,9 @@ AS 'MODULE_PATHNAME', 'rpq_short_policies';
 COMMENT ON FUNCTION rpq_store.short_policies(bigint[], rpq.resources[], bigint[], bigint[], bigint[], rpq.resources[],
 	bigint[]) IS
 'a row for each resource of which a flow from policies (with their reservations) through the pools that each reaches '
-'(reaching, reached: pairs) to what pools hold (supplies) does not carry every reservation: the policies of the minimum '
-'cut, what they reserve together, and what the pools that they reach hold. touched: only what is connected with these '
-'pools counts; NULL: everything';
+'(reaching, reached: pairs) to what pools hold (supplies) does not carry every reservation: the policies of the '
+'minimum cut, what they reserve together, and what the pools that they reach hold. touched: only what is connected '
+'with these pools counts; NULL: everything';
 
 CREATE OR REPLACE FUNCTION rpq_store.pool_supplies(pools bigint[], usable boolean)
 RETURNS TABLE (pool_id bigint, supply rpq.resources)
@@ -51,7 +51,8 @@ AS $$
 		JOIN rpq_store.profile_pool AS l ON l.profile_id = q.profile_id AND l.state = 'provisioned'),
 	held AS MATERIALIZED (
 		SELECT s.pool_id, s.supply OPERATOR(rpq.+) coalesce((
-			SELECT rpq.sum(c.amount) FROM unnest($3, $4) AS c (pool_id, amount) WHERE c.pool_id = s.pool_id), '') AS supply
+			SELECT rpq.sum(c.amount) FROM unnest($3, $4) AS c (pool_id, amount)
+			WHERE c.pool_id = s.pool_id), '') AS supply
 		FROM rpq_store.pool_supplies(ARRAY(SELECT DISTINCT w.pool_id FROM way AS w), $2) AS s)
 	SELECT coalesce(jsonb_agg(jsonb_build_object('resource', s.resource, 'policies', s.short, 'wanted', s.wanted::text,
 			'reachable', s.reachable::text) ORDER BY s.resource), '[]')
@@ -137,5 +138,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint) IS
-'refuses (RQ002) to take these nodes out of their pools, into another one (NULL: into none), when reservations could not '
-'be served then';
+'refuses (RQ002) to take these nodes out of their pools, into another one (NULL: into none), when reservations could '
+'not be served then';

@@ -40,8 +40,8 @@ COMMENT ON COLUMN rpq.policies.lending IS 'lend or hold: whether others may use 
 COMMENT ON COLUMN rpq.policies.used IS 'what workloads charged to it hold';
 COMMENT ON COLUMN rpq.policies.unmet_reservation IS 'reservation - used, by key, never below zero';
 COMMENT ON COLUMN rpq.policies.reservation_met IS
-	'what works in the pools that its profiles reach can serve it beside the others: false for each of a set of policies '
-	'that exceed what they reach; NULL: no profile is connected';
+	'what works in the pools that its profiles reach can serve it beside the others: false for each of a set of '
+	'policies that exceed what they reach; NULL: no profile is connected';
 COMMENT ON COLUMN rpq.policies.queues IS 'its queues, by name';
 COMMENT ON COLUMN rpq.policies.created_at IS 'when it was created, by the true clock';
 

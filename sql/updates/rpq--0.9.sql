@@ -641,6 +641,9 @@ CREATE UNIQUE INDEX workload_request ON rpq_store.workload (account_id, request_
 CREATE INDEX workload_queued ON rpq_store.workload (scope_id, shape, submitted_at, workload_id)
 	WHERE status = 'queued';
 CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE ended_at IS NULL;
+-- what is placed through queues: views count it, and work of pools has no entry here
+CREATE INDEX workload_through_queue ON rpq_store.workload (scope_id)
+	WHERE policy_id IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
 	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
@@ -1009,14 +1012,15 @@ COMMENT ON COLUMN rpq_store.pod_report.at IS 'when the state was reported';
 CREATE TABLE rpq_store.policy (
 	policy_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	tenant_id bigint NOT NULL REFERENCES rpq_store.tenant,
-	group_id bigint NOT NULL REFERENCES rpq_store.user_group,
+	group_id bigint REFERENCES rpq_store.user_group,
 	name text COLLATE "C" NOT NULL,
 	description text,
 	reservation rpq.resources NOT NULL DEFAULT '',
 	usage_limit rpq.resources,
 	lending text NOT NULL DEFAULT 'lend' CHECK (lending IN ('lend', 'hold')),
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	deleted_at timestamptz
+	deleted_at timestamptz,
+	CHECK (group_id IS NOT NULL OR deleted_at IS NOT NULL)
 );
 CREATE UNIQUE INDEX policy_name ON rpq_store.policy (tenant_id, name) WHERE deleted_at IS NULL;
 
@@ -1027,8 +1031,9 @@ CREATE TABLE rpq_store.profile (
 	saved rpq.resources NOT NULL,
 	provisioned rpq.resources,
 	created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	UNIQUE (tenant_id, name)
+	deleted_at timestamptz
 );
+CREATE UNIQUE INDEX profile_name ON rpq_store.profile (tenant_id, name) WHERE deleted_at IS NULL;
 
 CREATE TABLE rpq_store.profile_pool (
 	profile_id bigint NOT NULL REFERENCES rpq_store.profile ON DELETE CASCADE,
@@ -1051,11 +1056,14 @@ CREATE TABLE rpq_store.queue (
 );
 CREATE UNIQUE INDEX queue_name ON rpq_store.queue (tenant_id, name) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX queue_card ON rpq_store.queue (policy_id, profile_id) WHERE deleted_at IS NULL;
+CREATE INDEX queue_profile ON rpq_store.queue (profile_id) WHERE deleted_at IS NULL;
+CREATE INDEX profile_pool_pool ON rpq_store.profile_pool (pool_id);
 
 COMMENT ON TABLE rpq_store.policy IS 'promises and limits for user groups';
 COMMENT ON COLUMN rpq_store.policy.policy_id IS 'id';
 COMMENT ON COLUMN rpq_store.policy.tenant_id IS 'tenant';
-COMMENT ON COLUMN rpq_store.policy.group_id IS 'user group that it is for';
+COMMENT ON COLUMN rpq_store.policy.group_id IS
+	'user group that it is for; NULL: it was deleted, and then the group was';
 COMMENT ON COLUMN rpq_store.policy.name IS 'name, unique in the tenant';
 COMMENT ON COLUMN rpq_store.policy.description IS 'free text';
 COMMENT ON COLUMN rpq_store.policy.reservation IS 'what is kept available for the group';
@@ -1072,6 +1080,8 @@ COMMENT ON COLUMN rpq_store.profile.name IS 'name, unique in the tenant';
 COMMENT ON COLUMN rpq_store.profile.saved IS 'size as edited';
 COMMENT ON COLUMN rpq_store.profile.provisioned IS 'size in force; NULL: never provisioned';
 COMMENT ON COLUMN rpq_store.profile.created_at IS 'when it was created';
+COMMENT ON COLUMN rpq_store.profile.deleted_at IS
+	'when it was deleted; the row stays for the names of its workloads';
 COMMENT ON TABLE rpq_store.profile_pool IS 'pools that may serve a profile';
 COMMENT ON COLUMN rpq_store.profile_pool.profile_id IS 'profile';
 COMMENT ON COLUMN rpq_store.profile_pool.pool_id IS 'pool';
@@ -2326,8 +2336,9 @@ COMMENT ON FUNCTION rpq.delete_account(text) IS
 'RQ009. Organisation admins of the tenant, platform admins';
 -- Groups, workload types, and admins of pools.
 --
--- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks.  What takes a right
--- away (remove_from_group, revoke_pool_admin) takes the turns of the queues, or of the pool, first.
+-- Writes user_group, group_account, project_group, workload_type and pool_admin under row locks (and group_id of
+-- deleted policies, when their group goes).  What takes a right away (remove_from_group, revoke_pool_admin) takes the
+-- turns of the queues, or of the pool, first.
 
 -- User groups
 
@@ -2368,11 +2379,12 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);
 	END IF;
-	SELECT count(*) INTO n FROM rpq_store.policy p WHERE p.group_id = id;
+	SELECT count(*) INTO n FROM rpq_store.policy p WHERE p.group_id = id AND p.deleted_at IS NULL;
 	IF n > 0 THEN
 		PERFORM rpq_store.raise_in_use('user group', was.name,
-			rpq_store.count_of(n, 'policy that is in force or still charged'));
+			n || CASE WHEN n = 1 THEN ' policy' ELSE ' policies' END);
 	END IF;
+	UPDATE rpq_store.policy p SET group_id = NULL WHERE p.group_id = id;	-- deleted policies
 	WITH gone AS (DELETE FROM rpq_store.group_account g WHERE g.group_id = id RETURNING g.account_id)
 	SELECT coalesce(jsonb_agg(a.name ORDER BY a.name), '[]') INTO members
 	FROM gone JOIN rpq_store.account a USING (account_id);
@@ -2412,6 +2424,15 @@ COMMENT ON FUNCTION rpq.add_to_group(text, text[]) IS
 'puts accounts into a user group of their tenant; those in it already stay. Errors: 42704 naming all unknown '
 'accounts, or no such group; 22023 no account, or NULL; 42501. Organisation admins of the tenant, platform admins';
 
+CREATE FUNCTION rpq_store.group_queues(group_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT q.queue_id FROM rpq_store.queue AS q JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
+				 WHERE y.group_id = $1 AND q.deleted_at IS NULL ORDER BY q.queue_id)
+$$;
+COMMENT ON FUNCTION rpq_store.group_queues(bigint) IS
+'the queues of all policies that apply to a user group';
+
 CREATE FUNCTION rpq.remove_from_group(user_group text, accounts text[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'remove_from_group'
 AS $$
@@ -2419,11 +2440,10 @@ DECLARE
 	id bigint := rpq_store.authorize('remove_from_group', user_group);
 	from_group rpq_store.user_group;
 	ids bigint[];
-	queues bigint[];
+	queues bigint[] := rpq_store.group_queues(id);
 BEGIN
-	queues := ARRAY(SELECT q.queue_id FROM rpq_store.queue q JOIN rpq_store.policy p USING (policy_id)
-					WHERE p.group_id = id AND q.deleted_at IS NULL ORDER BY 1);
 	PERFORM rpq_store.take_turns(queues) WHERE cardinality(queues) > 0;
+	PERFORM rpq_store.refuse_changed(rpq_store.group_queues(id), queues);
 	SELECT g.* INTO from_group FROM rpq_store.user_group g WHERE g.group_id = id FOR KEY SHARE;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);
@@ -2433,18 +2453,18 @@ BEGIN
 		DELETE FROM rpq_store.group_account g WHERE g.group_id = id AND g.account_id = ANY (ids)
 		RETURNING g.account_id)
 	SELECT array_agg(removed.account_id) INTO ids FROM removed;
-	PERFORM rpq_store.draft_queued(q.queue_id, a.account_id, 'not_authorized',
-		format('removed from user group "%s"', from_group.name))
-	FROM unnest(queues) AS q (queue_id), unnest(ids) AS a (account_id);
+	PERFORM rpq_store.draft_outsiders(queues, format('removed from user group "%s"', from_group.name))
+	WHERE cardinality(ids) > 0;
 	PERFORM rpq_store.record('remove_from_group', 'group_account', a.account_id, a.name, a.tenant_id, NULL,
 		jsonb_build_object('user_group', from_group.name), NULL)
 	FROM rpq_store.account a WHERE a.account_id = ANY (ids) ORDER BY a.name;
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_from_group(text, text[]) IS
-'takes accounts out of a user group; what they have waiting in its queues becomes draft, what runs goes on. '
-'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 42501; RQ009. '
-'Organisation admins of the tenant, platform admins';
+'takes accounts out of a user group; what they have waiting in its queues becomes draft (unless they may submit '
+'there all the same, as organisation admins), what runs goes on. '
+'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 40001 its queues changed at '
+'the same time; 42501; RQ009. Organisation admins of the tenant, platform admins';
 
 -- Project groups and workload types
 
@@ -5466,6 +5486,1013 @@ COMMENT ON FUNCTION rpq.explain(bigint) IS
 'that its failing gives; wanted and available are the figures compared; way_out is the exact change that lifts a '
 'limit, or what would have to leave. No rows for what is neither queued nor a draft. Errors: 42704, 22023. Callers: '
 'everyone who sees the workload';
+-- Reservations over several pools: whether what pools hold can serve what policies are promised.
+--
+-- Reads policy, queue, profile_pool, pool_capacity and node; writes nothing.  Who changes one of them holds the turns
+-- of the whole connected set, and asks before the change and after it, in the same transaction.
+
+CREATE FUNCTION rpq_store.short_policies(policies bigint[], reservations rpq.resources[],
+	reaching bigint[], reached bigint[], pools bigint[], supplies rpq.resources[], touched bigint[])
+RETURNS TABLE (resource text, short bigint[], wanted rpq.resources, reachable rpq.resources)
+LANGUAGE c IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_short_policies';
+COMMENT ON FUNCTION rpq_store.short_policies(bigint[], rpq.resources[], bigint[], bigint[], bigint[], rpq.resources[],
+	bigint[]) IS
+'a row for each resource of which a flow from policies (with their reservations) through the pools that each reaches '
+'(reaching, reached: pairs) to what pools hold (supplies) does not carry every reservation: the policies of the '
+'minimum cut, what they reserve together, and what the pools that they reach hold. touched: only what is connected '
+'with these pools counts; NULL: everything';
+
+CREATE FUNCTION rpq_store.pool_supplies(pools bigint[], usable boolean)
+RETURNS TABLE (pool_id bigint, supply rpq.resources)
+LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	-- of the nodes only those are read that lack something
+	SELECT p.pool_id, coalesce((SELECT rpq.sum(c.capacity OPERATOR(rpq.*) c.nodes::numeric)
+								FROM rpq_store.pool_capacity AS c WHERE c.pool_id = p.pool_id), '')
+		OPERATOR(rpq.-) coalesce(CASE WHEN $2 THEN (
+			SELECT rpq.sum(CASE WHEN n.health = 'unhealthy' THEN n.capacity
+								ELSE n.capacity OPERATOR(rpq.-) n.usable END)
+			FROM rpq_store.node AS n
+			WHERE n.pool_id = p.pool_id AND NOT n.removing
+			  AND (n.health = 'unhealthy' OR n.capacity OPERATOR(rpq.<>) n.usable)) END, '')
+	FROM rpq_store.pool AS p
+	WHERE p.pool_id = ANY ($1) AND p.status <> 'deleted'
+$$;
+COMMENT ON FUNCTION rpq_store.pool_supplies(bigint[], boolean) IS
+'what pools hold; usable: without nodes that are unhealthy, and what machines do not have at present';
+
+CREATE FUNCTION rpq_store.shortages(touched bigint[], usable boolean DEFAULT false,
+	changing bigint[] DEFAULT '{}', changes rpq.resources[] DEFAULT '{}') RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH promised AS MATERIALIZED (
+		SELECT y.policy_id, y.reservation FROM rpq_store.policy AS y
+		WHERE y.deleted_at IS NULL AND y.reservation OPERATOR(rpq.<>) ''
+		  AND ($1 IS NULL
+			OR y.tenant_id IN (SELECT p.tenant_id FROM rpq_store.pool AS p WHERE p.pool_id = ANY ($1)))
+		  AND EXISTS (SELECT FROM rpq_store.queue AS q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL)),
+	way AS MATERIALIZED (
+		SELECT DISTINCT q.policy_id, l.pool_id
+		FROM promised AS y
+		JOIN rpq_store.queue AS q ON q.policy_id = y.policy_id AND q.deleted_at IS NULL
+		JOIN rpq_store.profile_pool AS l ON l.profile_id = q.profile_id AND l.state = 'provisioned'),
+	held AS MATERIALIZED (
+		SELECT s.pool_id, s.supply OPERATOR(rpq.+) coalesce((
+			SELECT rpq.sum(c.amount) FROM unnest($3, $4) AS c (pool_id, amount)
+			WHERE c.pool_id = s.pool_id), '') AS supply
+		FROM rpq_store.pool_supplies(ARRAY(SELECT DISTINCT w.pool_id FROM way AS w), $2) AS s)
+	SELECT coalesce(jsonb_agg(jsonb_build_object('resource', s.resource, 'policies', s.short, 'wanted', s.wanted::text,
+			'reachable', s.reachable::text) ORDER BY s.resource), '[]')
+	FROM rpq_store.short_policies(
+		ARRAY(SELECT y.policy_id FROM promised AS y ORDER BY y.policy_id),
+		ARRAY(SELECT y.reservation FROM promised AS y ORDER BY y.policy_id),
+		ARRAY(SELECT w.policy_id FROM way AS w ORDER BY w.policy_id, w.pool_id),
+		ARRAY(SELECT w.pool_id FROM way AS w ORDER BY w.policy_id, w.pool_id),
+		ARRAY(SELECT h.pool_id FROM held AS h ORDER BY h.pool_id),
+		ARRAY(SELECT h.supply FROM held AS h ORDER BY h.pool_id), $1) AS s
+$$;
+COMMENT ON FUNCTION rpq_store.shortages(bigint[], boolean, bigint[], rpq.resources[]) IS
+'what is promised and cannot be served, in the connected sets of these pools (NULL: anywhere): an object for each '
+'resource, with the policies of the minimum cut and both figures. usable: of nodes that work, else of all that pools '
+'hold. changing, changes: as it would be if these pools held so much more, or less';
+
+CREATE FUNCTION rpq_store.unmet_policies() RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(array_agg(DISTINCT p.id::bigint), '{}')
+	FROM jsonb_array_elements(rpq_store.shortages(NULL, true)) AS s
+	CROSS JOIN jsonb_array_elements_text(s -> 'policies') AS p (id)
+$$;
+COMMENT ON FUNCTION rpq_store.unmet_policies() IS
+'the policies whose reservations cannot be served by the nodes that work in the pools that they reach';
+
+-- Where a promise was broken by force, a change that makes nothing worse is not refused.
+CREATE FUNCTION rpq_store.check_reservations(before jsonb, after jsonb) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	told text;
+BEGIN
+	SELECT string_agg(format('%s %s %s in all, the pools that can be reached hold %s.',
+		(SELECT CASE WHEN count(*) = 1 THEN 'Policy ' ELSE 'Policies ' END
+			|| string_agg(format('"%s"', y.name), ', ' ORDER BY y.name)
+		 FROM rpq_store.policy AS y
+		 WHERE y.policy_id IN (SELECT i.id::bigint FROM jsonb_array_elements_text(a -> 'policies') AS i (id))),
+		CASE WHEN jsonb_array_length(a -> 'policies') = 1 THEN 'reserves' ELSE 'reserve' END,
+		a ->> 'wanted', a ->> 'reachable'), ' ' ORDER BY a ->> 'resource') INTO told
+	FROM jsonb_array_elements(check_reservations.after) AS a
+	WHERE NOT EXISTS (
+		SELECT FROM jsonb_array_elements(check_reservations.before) AS b
+		WHERE b ->> 'resource' = a ->> 'resource' AND b -> 'policies' @> (a -> 'policies')
+		  AND rpq.within((a ->> 'wanted')::rpq.resources OPERATOR(rpq.-) (a ->> 'reachable')::rpq.resources,
+			(b ->> 'wanted')::rpq.resources OPERATOR(rpq.-) (b ->> 'reachable')::rpq.resources));
+	IF told IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ002', MESSAGE = 'reservations could not be served', DETAIL = told,
+			HINT = 'Lower a reservation, link more pools to the profiles, or add machines to the pools first.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_reservations(jsonb, jsonb) IS
+'refuses (RQ002) a change after which more is promised than can be served: before and after are what shortages() says. '
+'The errdetail names policies that exceed what they reach, with both figures';
+
+CREATE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	pools bigint[];
+	gone rpq.resources[];
+	losing bigint[];
+BEGIN
+	SELECT array_agg(g.pool_id), array_agg(OPERATOR(rpq.-) g.amount) INTO losing, gone
+	FROM (SELECT n.pool_id, rpq.sum(n.capacity) AS amount FROM rpq_store.node AS n
+		  WHERE n.node_id = ANY (check_nodes_leave.nodes) AND NOT n.removing
+			AND n.pool_id IS DISTINCT FROM check_nodes_leave.to_id GROUP BY n.pool_id) AS g;
+	-- as a rule no policy reaches the pool
+	IF losing IS NULL OR NOT EXISTS (
+		SELECT FROM rpq_store.profile_pool AS l JOIN rpq_store.queue AS q ON q.profile_id = l.profile_id
+		WHERE l.pool_id = ANY (losing) AND l.state = 'provisioned' AND q.deleted_at IS NULL) THEN
+		RETURN;
+	END IF;
+	pools := losing;
+	IF check_nodes_leave.to_id IS NOT NULL THEN
+		pools := pools || check_nodes_leave.to_id;
+		gone := gone || (SELECT rpq.sum(n.capacity) FROM rpq_store.node AS n
+						 WHERE n.node_id = ANY (check_nodes_leave.nodes)
+						   AND n.pool_id <> check_nodes_leave.to_id);
+	END IF;
+	PERFORM rpq_store.check_reservations(rpq_store.shortages(losing), rpq_store.shortages(losing, false, pools, gone));
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint) IS
+'refuses (RQ002) to take these nodes out of their pools, into another one (NULL: into none), when reservations could '
+'not be served then';
+-- Profiles: job sizes with the pools that may serve them, in routing order.
+--
+-- Writes profile and profile_pool.  What is saved is written under the row of the profile alone: no cycle reads it.
+-- What is provisioned is written under the turns of the pools concerned, of before and after, and of the queues that
+-- lead there; so is the end of a profile.
+
+-- ---- finding, showing -----------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.find_profile(tenant_id bigint, name text) RETURNS bigint
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	home text := (SELECT t.name FROM rpq_store.tenant AS t WHERE t.tenant_id = find_profile.tenant_id);
+	own_name text := find_profile.name;
+	found_id bigint;
+BEGIN
+	IF own_name IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the profile must be given';
+	ELSIF starts_with(own_name, home || '/') THEN
+		own_name := substr(own_name, length(home) + 2);
+	ELSIF strpos(own_name, '/') > 0 THEN
+		PERFORM rpq_store.raise_gone('profile', find_profile.name);
+	END IF;
+	own_name := rpq_store.check_name('profile', own_name);
+	SELECT f.profile_id INTO found_id FROM rpq_store.profile AS f
+	WHERE f.tenant_id = find_profile.tenant_id AND f.name = own_name AND f.deleted_at IS NULL;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('profile', find_profile.name);
+	END IF;
+	RETURN found_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.find_profile(bigint, text) IS
+'a profile of that tenant, for those who administer it. Errors: 42704, 22023 for NULL';
+
+CREATE FUNCTION rpq_store.profile_pools(profile_id bigint, state text) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT l.pool_id FROM rpq_store.profile_pool AS l
+				 JOIN rpq_store.pool AS p ON p.pool_id = l.pool_id AND p.status <> 'deleted'
+				 WHERE l.profile_id = $1 AND l.state = $2 ORDER BY l.rank)
+$$;
+COMMENT ON FUNCTION rpq_store.profile_pools(bigint, text) IS
+'the pools of a profile in routing order, as saved or as provisioned; those that were deleted are none';
+
+CREATE FUNCTION rpq_store.profile_settings(name text, resources rpq.resources, pools bigint[]) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT jsonb_build_object('name', $1, 'resources', $2::text, 'pools',
+		ARRAY(SELECT p.name FROM unnest($3) WITH ORDINALITY AS l (pool_id, rank)
+			  JOIN rpq_store.pool AS p ON p.pool_id = l.pool_id ORDER BY l.rank))
+$$;
+COMMENT ON FUNCTION rpq_store.profile_settings(text, rpq.resources, bigint[]) IS
+'a profile as the history shows it';
+
+-- ---- what may be saved ----------------------------------------------------------------------------------------------
+
+-- What a submission is checked for, so that no queue has a size that nobody could submit.
+CREATE FUNCTION rpq_store.check_size(resources rpq.resources) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	wrong text;
+	devices numeric := check_size.resources OPERATOR(rpq.->) 'gpu';
+BEGIN
+	wrong := CASE
+		WHEN check_size.resources IS NULL THEN 'resources must be given'
+		WHEN check_size.resources OPERATOR(rpq.=) '' THEN 'resources must ask for something'
+		WHEN EXISTS (SELECT FROM jsonb_each_text(check_size.resources::jsonb) AS a
+					 WHERE a.value = '0' OR starts_with(a.value, '-'))
+			THEN 'every amount of resources must be positive'
+		WHEN devices > 1 AND devices <> trunc(devices) THEN 'gpu must be a whole number of devices or a part of one'
+	END;
+	IF wrong IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = wrong,
+			DETAIL = format('It is %s.', coalesce(format('"%s"', check_size.resources), 'NULL'));
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_size(rpq.resources) IS
+'refuses (22023) a size that no workload can have: nothing, amounts that are not positive, GPUs that are neither whole '
+'devices nor a part of one';
+
+CREATE FUNCTION rpq_store.check_routing(tenant_id bigint, pools text[]) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	ids bigint[];
+BEGIN
+	IF check_routing.pools IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the pools must be given',
+			DETAIL = 'It is an array of names in routing order.';
+	END IF;
+	SELECT array_agg(f.pool_id ORDER BY f.rank) INTO ids
+	FROM (SELECT rpq_store.find_pool(rpq_store.in_tenant(check_routing.tenant_id, u.name)) AS pool_id,
+			min(u.rank) AS rank
+		  FROM unnest(check_routing.pools) WITH ORDINALITY AS u (name, rank) GROUP BY 1) AS f;
+	IF EXISTS (SELECT FROM rpq_store.pool AS p
+			   WHERE p.pool_id = ANY (ids) AND p.tenant_id <> check_routing.tenant_id) THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the pools belong to another tenant';
+	END IF;
+	RETURN coalesce(ids, '{}');
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_routing(bigint, text[]) IS
+'the ids of pools of that tenant in the order given, repeats left out. Errors: 42704, 22023 for NULL or another tenant';
+
+CREATE FUNCTION rpq_store.link_pools(profile_id bigint, state text, pools bigint[]) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	DELETE FROM rpq_store.profile_pool AS l WHERE l.profile_id = $1 AND l.state = $2;
+	INSERT INTO rpq_store.profile_pool (profile_id, pool_id, state, rank)
+	SELECT $1, u.pool_id, $2, u.rank FROM unnest($3) WITH ORDINALITY AS u (pool_id, rank);
+$$;
+COMMENT ON FUNCTION rpq_store.link_pools(bigint, text, bigint[]) IS
+'puts these pools in the place of those that a profile had, as saved or as provisioned';
+
+-- ---- create, edit, delete -------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq.create_profile(name text, resources rpq.resources, pools text[],
+	tenant text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'create_profile'
+AS $$
+DECLARE
+	home bigint := rpq_store.authorize('create_profile', tenant);
+	new_name text;
+	routing bigint[] := rpq_store.check_routing(home, create_profile.pools);
+	made bigint;
+BEGIN
+	new_name := rpq_store.check_name('profile', create_profile.name);
+	PERFORM rpq_store.check_size(create_profile.resources);
+	INSERT INTO rpq_store.profile AS f (tenant_id, name, saved) VALUES (home, new_name, create_profile.resources)
+	ON CONFLICT DO NOTHING RETURNING f.profile_id INTO made;
+	IF made IS NULL THEN
+		PERFORM rpq_store.raise_taken('profile', new_name);
+	END IF;
+	PERFORM rpq_store.link_pools(made, 'saved', routing);
+	PERFORM rpq_store.record('create_profile', 'profile', made, new_name, home, NULL, NULL,
+		rpq_store.profile_settings(new_name, create_profile.resources, routing));
+	RETURN made;
+END
+$$;
+COMMENT ON FUNCTION rpq.create_profile(text, rpq.resources, text[], text) IS
+'saves a profile and returns its id; it is in force after provision_profiles. resources: what each replica takes. '
+'pools: that may serve it, in routing order (repeats left out; none is saved, but not provisioned). tenant: NULL is '
+'the caller''s, or the only one. Errors: 42704 no such pool or tenant, 42710 the name is taken, 22023 no size or name, '
+'or none that a workload could have, 42501. Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq.edit_profile(profile text, name text DEFAULT NULL, resources rpq.resources DEFAULT NULL,
+	pools text[] DEFAULT NULL, tenant text DEFAULT NULL, clear text[] DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'edit_profile'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('edit_profile', profile);
+	was rpq_store.profile;
+	now_is rpq_store.profile;
+	routing bigint[];
+	new_routing bigint[];
+BEGIN
+	SELECT f.* INTO was FROM rpq_store.profile AS f WHERE f.profile_id = id AND f.deleted_at IS NULL FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('profile', profile);
+	END IF;
+	IF tenant IS NOT NULL AND rpq_store.tenant_of(tenant) <> was.tenant_id THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a profile cannot change its tenant';
+	END IF;
+	routing := rpq_store.profile_pools(id, 'saved');
+	new_routing := CASE
+		WHEN cardinality(rpq_store.clearing(edit_profile.clear, '{pools}',
+			CASE WHEN edit_profile.pools IS NOT NULL THEN '{pools}'::text[] END)) > 0 THEN '{}'
+		WHEN edit_profile.pools IS NULL THEN routing
+		ELSE rpq_store.check_routing(was.tenant_id, edit_profile.pools) END;
+	now_is := was;
+	now_is.name := rpq_store.check_name('profile', coalesce(edit_profile.name, was.name));
+	now_is.saved := coalesce(edit_profile.resources, was.saved);
+	PERFORM rpq_store.check_size(now_is.saved);
+	IF now_is.name <> was.name AND EXISTS (SELECT FROM rpq_store.profile AS f
+			WHERE f.tenant_id = was.tenant_id AND f.name = now_is.name AND f.deleted_at IS NULL) THEN
+		PERFORM rpq_store.raise_taken('profile', now_is.name);
+	END IF;
+	BEGIN
+		UPDATE rpq_store.profile AS f SET name = now_is.name, saved = now_is.saved WHERE f.profile_id = id;
+	EXCEPTION WHEN unique_violation THEN	-- somebody was faster
+		PERFORM rpq_store.raise_taken('profile', now_is.name);
+	END;
+	PERFORM rpq_store.link_pools(id, 'saved', new_routing) WHERE new_routing <> routing;
+	PERFORM rpq_store.record('edit_profile', 'profile', id, now_is.name, was.tenant_id, NULL,
+		rpq_store.profile_settings(was.name, was.saved, routing),
+		rpq_store.profile_settings(now_is.name, now_is.saved, new_routing));
+END
+$$;
+COMMENT ON FUNCTION rpq.edit_profile(text, text, rpq.resources, text[], text, text[]) IS
+'saves changes of a profile; NULL stays as it is. A new name holds at once; resources and pools (all of them, in '
+'routing order) after provision_profiles, until when reset_profiles drops them. clear: ''{pools}''. tenant may be '
+'given but not changed (22023). Errors: 42704 no such profile or pool, 42710 the name is taken, 22023, 42501. '
+'Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq.delete_profile(profile text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'delete_profile'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('delete_profile', profile);
+	was rpq_store.profile;
+	scopes bigint[] := rpq_store.profile_pools(id, 'provisioned');
+	routing bigint[];
+	queues text;
+BEGIN
+	-- who connects it takes the turns of its pools too
+	PERFORM rpq_store.take_turns(scopes) WHERE cardinality(scopes) > 0;
+	SELECT f.* INTO was FROM rpq_store.profile AS f WHERE f.profile_id = id AND f.deleted_at IS NULL FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('profile', profile);
+	END IF;
+	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(id, 'provisioned'), scopes);
+	SELECT string_agg(format('queue "%s" of policy "%s"', q.name, y.name), ', ' ORDER BY q.name) INTO queues
+	FROM rpq_store.queue AS q JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
+	WHERE q.profile_id = id AND q.deleted_at IS NULL;
+	IF queues IS NOT NULL THEN
+		PERFORM rpq_store.raise_in_use('profile', was.name, queues);
+	END IF;
+	routing := rpq_store.profile_pools(id, 'saved');
+	DELETE FROM rpq_store.profile_pool AS l WHERE l.profile_id = id;
+	UPDATE rpq_store.profile AS f SET deleted_at = rpq.now() WHERE f.profile_id = id;
+	PERFORM rpq_store.record('delete_profile', 'profile', id, was.name, was.tenant_id, NULL,
+		rpq_store.profile_settings(was.name, was.saved, routing), NULL);
+END
+$$;
+COMMENT ON FUNCTION rpq.delete_profile(text) IS
+'deletes a profile at once, without provisioning. Errors: RQ006 while it is connected to a policy (the errdetail names '
+'the queues), 42704, 22023 NULL, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq_store.refuse_changed(needed bigint[], taken bigint[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF NOT refuse_changed.needed <@ refuse_changed.taken THEN
+		RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'profiles or policies changed during the call',
+			HINT = 'Try the transaction again.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_changed(bigint[], bigint[]) IS
+'raises 40001 when scopes are needed whose turns were not taken, because somebody tied them to others meanwhile';
+
+-- ---- validate, provision, reset -------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.changed_profiles(tenant_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(
+		SELECT f.profile_id FROM rpq_store.profile AS f
+		WHERE f.tenant_id = $1 AND f.deleted_at IS NULL
+		  AND (f.provisioned IS NULL OR f.provisioned OPERATOR(rpq.<>) f.saved
+			OR rpq_store.profile_pools(f.profile_id, 'saved')
+				<> rpq_store.profile_pools(f.profile_id, 'provisioned'))
+		ORDER BY f.profile_id)
+$$;
+COMMENT ON FUNCTION rpq_store.changed_profiles(bigint) IS
+'the profiles of a tenant of which something is saved that is not in force';
+
+CREATE FUNCTION rpq_store.profile_problems(tenant_id bigint) RETURNS TABLE (profile text, problem text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT o.name, o.problem
+	FROM (
+		SELECT f.name, 0, 'no pool is linked'
+		FROM rpq_store.profile AS f
+		WHERE f.tenant_id = $1 AND f.deleted_at IS NULL AND rpq_store.profile_pools(f.profile_id, 'saved') = '{}'
+		UNION ALL
+		SELECT f.name, l.rank, CASE
+			WHEN EXISTS (SELECT FROM rpq_store.pool_capacity AS c WHERE c.pool_id = p.pool_id)
+			THEN format('%s fits no node of pool "%s"', f.saved, p.name)
+			ELSE format('pool "%s" has no node', p.name) END
+		FROM rpq_store.profile AS f
+		JOIN rpq_store.profile_pool AS l ON l.profile_id = f.profile_id AND l.state = 'saved'
+		JOIN rpq_store.pool AS p ON p.pool_id = l.pool_id AND p.status <> 'deleted'
+		WHERE f.tenant_id = $1 AND f.deleted_at IS NULL
+		  AND NOT EXISTS (SELECT FROM rpq_store.pool_capacity AS c
+						  WHERE c.pool_id = p.pool_id AND f.saved OPERATOR(rpq.<@) c.capacity)
+		UNION ALL
+		SELECT f.name, 2147483647, format('%s is more than %s, the limit of policy "%s", to which it is connected',
+			f.saved, y.usage_limit, y.name)
+		FROM rpq_store.profile AS f
+		JOIN rpq_store.queue AS q ON q.profile_id = f.profile_id AND q.deleted_at IS NULL
+		JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
+		WHERE f.tenant_id = $1 AND f.deleted_at IS NULL AND f.provisioned OPERATOR(rpq.<>) f.saved
+		  AND NOT rpq.within(f.saved, y.usage_limit)
+	) AS o (name, place, problem)
+	ORDER BY o.name, o.place, o.problem
+$$;
+COMMENT ON FUNCTION rpq_store.profile_problems(bigint) IS
+'what is wrong with the profiles of a tenant as they are saved: no pool, a size that fits no node of a linked pool, a '
+'new size beyond the limit of a policy that it is connected to';
+
+CREATE FUNCTION rpq.validate_profiles(tenant text DEFAULT NULL)
+RETURNS TABLE (profile text, problem text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	home bigint := rpq_store.authorize('validate_profiles', tenant);
+BEGIN
+	RETURN QUERY SELECT w.profile, w.problem FROM rpq_store.profile_problems(home) AS w;
+END
+$$;
+COMMENT ON FUNCTION rpq.validate_profiles(text) IS
+'what is wrong with the profiles of a tenant (NULL: the caller''s, or the only one) as they are saved, a row for each '
+'problem: no pool is linked, the size fits no node of a linked pool, or a new size is beyond the limit of a policy '
+'that the profile is connected to. Errors: 42704, 42501. Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq_store.profile_scopes(profiles bigint[]) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(
+		SELECT l.pool_id FROM rpq_store.profile_pool AS l
+		JOIN rpq_store.pool AS p ON p.pool_id = l.pool_id AND p.status <> 'deleted'
+		WHERE l.profile_id = ANY ($1)
+		UNION
+		SELECT q.queue_id FROM rpq_store.queue AS q WHERE q.profile_id = ANY ($1) AND q.deleted_at IS NULL
+		ORDER BY 1)
+$$;
+COMMENT ON FUNCTION rpq_store.profile_scopes(bigint[]) IS
+'the pools of these profiles, saved and provisioned, and their queues';
+
+CREATE FUNCTION rpq_store.take_profiles(tenant_id bigint) RETURNS bigint[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	due bigint[] := rpq_store.changed_profiles(take_profiles.tenant_id);
+	scopes bigint[] := rpq_store.profile_scopes(due);
+BEGIN
+	PERFORM rpq_store.take_turns(scopes) WHERE cardinality(scopes) > 0;
+	PERFORM f.profile_id FROM rpq_store.profile AS f WHERE f.profile_id = ANY (due) ORDER BY f.profile_id
+	FOR NO KEY UPDATE;
+	SELECT array_agg(d.id ORDER BY d.id) INTO due
+	FROM unnest(rpq_store.changed_profiles(take_profiles.tenant_id)) AS d (id) WHERE d.id = ANY (due);
+	PERFORM rpq_store.refuse_changed(rpq_store.profile_scopes(due), scopes);
+	RETURN coalesce(due, '{}');
+END
+$$;
+COMMENT ON FUNCTION rpq_store.take_profiles(bigint) IS
+'the profiles of a tenant that are to be provisioned, after the turns of their pools and queues and their rows were '
+'taken; 40001 when they changed meanwhile';
+
+CREATE FUNCTION rpq.provision_profiles(tenant text DEFAULT NULL) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'provision_profiles'
+AS $$
+DECLARE
+	home bigint := rpq_store.authorize('provision_profiles', tenant);
+	due bigint[] := rpq_store.take_profiles(home);
+	problems text;
+	pools bigint[];
+	before jsonb;
+	was rpq_store.profile;
+	routing bigint[];
+	new_routing bigint[];
+BEGIN
+	SELECT string_agg(format('Profile "%s": %s.', w.profile, w.problem), ' ') INTO problems
+	FROM rpq_store.profile_problems(home) AS w;
+	IF problems IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'profiles cannot be provisioned', DETAIL = problems,
+			HINT = 'Nothing was changed. Edit these profiles, or drop what is saved with rpq.reset_profiles().';
+	END IF;
+	pools := rpq_store.profile_scopes(due);
+	before := rpq_store.shortages(pools);
+	FOR was IN SELECT f.* FROM rpq_store.profile AS f WHERE f.profile_id = ANY (due) ORDER BY f.profile_id LOOP
+		routing := rpq_store.profile_pools(was.profile_id, 'provisioned');
+		new_routing := rpq_store.profile_pools(was.profile_id, 'saved');
+		UPDATE rpq_store.profile AS f SET provisioned = was.saved WHERE f.profile_id = was.profile_id;
+		PERFORM rpq_store.link_pools(was.profile_id, 'provisioned', new_routing);
+		PERFORM rpq_store.record('provision_profiles', 'profile', was.profile_id, was.name, home, NULL,
+			rpq_store.profile_settings(was.name, was.provisioned, routing),
+			rpq_store.profile_settings(was.name, was.saved, new_routing));
+	END LOOP;
+	PERFORM rpq_store.check_reservations(before, rpq_store.shortages(pools));
+	RETURN cardinality(due);
+END
+$$;
+COMMENT ON FUNCTION rpq.provision_profiles(text) IS
+'puts the profiles of a tenant (NULL: the caller''s, or the only one) in force as they are saved, all or none; returns '
+'how many changed. Workloads that wait keep the size that they were submitted with, and are routed anew. Errors: 22023 '
+'with all that validate_profiles lists in the errdetail, RQ002 reservations could not be served by the pools that are '
+'left, 40001 somebody changed profiles at the same time, 42704, 42501, RQ009 fenced. Organisation admins of the '
+'tenant, platform admins';
+
+CREATE FUNCTION rpq.reset_profiles(tenant text DEFAULT NULL) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'reset_profiles'
+AS $$
+DECLARE
+	home bigint := rpq_store.authorize('reset_profiles', tenant);
+	was rpq_store.profile;
+	routing bigint[];
+	new_routing bigint[];
+	changed int := 0;
+BEGIN
+	FOR was IN
+		SELECT f.* FROM rpq_store.profile AS f
+		WHERE f.profile_id = ANY (rpq_store.changed_profiles(home)) AND f.provisioned IS NOT NULL
+		ORDER BY f.profile_id FOR NO KEY UPDATE
+	LOOP
+		routing := rpq_store.profile_pools(was.profile_id, 'saved');
+		new_routing := rpq_store.profile_pools(was.profile_id, 'provisioned');
+		UPDATE rpq_store.profile AS f SET saved = was.provisioned WHERE f.profile_id = was.profile_id;
+		PERFORM rpq_store.link_pools(was.profile_id, 'saved', new_routing);
+		PERFORM rpq_store.record('reset_profiles', 'profile', was.profile_id, was.name, home, NULL,
+			rpq_store.profile_settings(was.name, was.saved, routing),
+			rpq_store.profile_settings(was.name, was.provisioned, new_routing));
+		changed := changed + 1;
+	END LOOP;
+	RETURN changed;
+END
+$$;
+COMMENT ON FUNCTION rpq.reset_profiles(text) IS
+'drops what is saved and not provisioned of the profiles of a tenant (NULL: the caller''s, or the only one): size and '
+'pools are again those in force; returns how many changed. A profile that was never provisioned stays as it is saved. '
+'Errors: 42704, 42501. Organisation admins of the tenant, platform admins';
+-- Policies: what is promised to a user group, and the most that it may hold.
+--
+-- Writes policy, and of workloads that wait in its queues what becomes draft, under the turns of these queues and of
+-- the pools that they reach; then the row of the policy, which keeps apart changes of one that has no queue yet.
+
+-- ---- finding, showing -----------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.policy_settings(subject rpq_store.policy) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT jsonb_build_object('name', ($1).name, 'description', ($1).description,
+		'user_group', (SELECT g.name FROM rpq_store.user_group AS g WHERE g.group_id = ($1).group_id),
+		'reservation', ($1).reservation::text, 'usage_limit', ($1).usage_limit::text, 'lending', ($1).lending)
+$$;
+COMMENT ON FUNCTION rpq_store.policy_settings(rpq_store.policy) IS
+'a policy as the history shows it';
+
+CREATE FUNCTION rpq_store.policy_queues(policy_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT q.queue_id FROM rpq_store.queue AS q
+				 WHERE q.policy_id = $1 AND q.deleted_at IS NULL ORDER BY q.queue_id)
+$$;
+COMMENT ON FUNCTION rpq_store.policy_queues(bigint) IS
+'the queues of a policy';
+
+CREATE FUNCTION rpq_store.policy_pools(policy_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT ARRAY(SELECT DISTINCT l.pool_id FROM rpq_store.queue AS q
+				 JOIN rpq_store.profile_pool AS l ON l.profile_id = q.profile_id AND l.state = 'provisioned'
+				 JOIN rpq_store.pool AS p ON p.pool_id = l.pool_id AND p.status <> 'deleted'
+				 WHERE q.policy_id = $1 AND q.deleted_at IS NULL ORDER BY l.pool_id)
+$$;
+COMMENT ON FUNCTION rpq_store.policy_pools(bigint) IS
+'the pools that the queues of a policy reach';
+
+CREATE FUNCTION rpq_store.take_policy(policy_id bigint, name text, others bigint[] DEFAULT '{}')
+RETURNS rpq_store.policy
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	scopes bigint[];
+	subject rpq_store.policy;
+BEGIN
+	SELECT array_agg(DISTINCT s.scope_id ORDER BY s.scope_id) INTO scopes
+	FROM unnest(rpq_store.policy_queues(take_policy.policy_id) || rpq_store.policy_pools(take_policy.policy_id)
+		|| take_policy.others) AS s (scope_id);
+	PERFORM rpq_store.take_turns(scopes) WHERE cardinality(scopes) > 0;
+	SELECT y.* INTO subject FROM rpq_store.policy AS y
+	WHERE y.policy_id = take_policy.policy_id AND y.deleted_at IS NULL FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('policy', take_policy.name);
+	END IF;
+	PERFORM rpq_store.refuse_changed(rpq_store.policy_queues(take_policy.policy_id)
+		|| rpq_store.policy_pools(take_policy.policy_id), coalesce(scopes, '{}'));
+	RETURN subject;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.take_policy(bigint, text, bigint[]) IS
+'takes the turns of all queues of a policy, of the pools that they reach and of the others given, in one call, then '
+'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues changed meanwhile';
+
+-- ---- checks ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq_store.check_policy(subject rpq_store.policy) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF subject.lending NOT IN ('lend', 'hold') THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'lending must be lend or hold';
+	ELSIF length(subject.description) > 10000 THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'description must have at most 10000 characters';
+	END IF;
+	PERFORM rpq_store.check_quota('reservation', subject.reservation);
+	PERFORM rpq_store.check_quota('usage_limit', subject.usage_limit);
+	IF NOT rpq.within(subject.reservation, subject.usage_limit) THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the reservation must be within the limit',
+			DETAIL = format('The reservation is %s, the limit %s.', subject.reservation, subject.usage_limit),
+			HINT = 'A key that the limit does not name is not limited.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.check_policy(rpq_store.policy) IS
+'refuses (22023) settings that a policy cannot have: amounts below zero, a reservation beyond the limit in some key';
+
+CREATE FUNCTION rpq_store.find_group(tenant_id bigint, name text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	home text := (SELECT t.name FROM rpq_store.tenant AS t WHERE t.tenant_id = find_group.tenant_id);
+	own_name text := find_group.name;
+	found_id bigint;
+BEGIN
+	IF own_name IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the user group must be given';
+	ELSIF starts_with(own_name, home || '/') THEN
+		own_name := substr(own_name, length(home) + 2);
+	ELSIF strpos(own_name, '/') > 0 THEN
+		PERFORM rpq_store.raise_gone('user group', find_group.name);
+	END IF;
+	own_name := rpq_store.check_name('user group', own_name);
+	-- keeps out delete_user_group
+	SELECT g.group_id INTO found_id FROM rpq_store.user_group AS g
+	WHERE g.tenant_id = find_group.tenant_id AND g.name = own_name FOR KEY SHARE;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('user group', find_group.name);
+	END IF;
+	RETURN found_id;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.find_group(bigint, text) IS
+'a user group of that tenant, for those who administer it. Errors: 42704, 22023 for NULL';
+
+-- Organisation admins and platform admins may submit to every queue that they see.
+CREATE FUNCTION rpq_store.draft_outsiders(queues bigint[], detail text) RETURNS int
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(sum(rpq_store.draft_queued(o.scope_id, o.account_id, 'not_authorized', $2)), 0)::int
+	FROM (SELECT DISTINCT w.scope_id, w.account_id
+		  FROM rpq_store.workload AS w
+		  JOIN rpq_store.queue AS q ON q.queue_id = w.scope_id
+		  JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
+		  JOIN rpq_store.account AS a ON a.account_id = w.account_id
+		  WHERE w.scope_id = ANY ($1) AND w.status = 'queued'
+			AND NOT EXISTS (SELECT FROM rpq_store.group_account AS g
+							WHERE g.group_id = y.group_id AND g.account_id = w.account_id)
+			AND NOT (a.org_admin AND a.tenant_id = w.tenant_id AND a.deleted_at IS NULL)
+			AND NOT coalesce(rpq_store.is_platform_role(a.db_role), false)) AS o
+$$;
+COMMENT ON FUNCTION rpq_store.draft_outsiders(bigint[], text) IS
+'makes drafts of what waits in these queues of accounts that are not in the policy''s group; returns how many. A row '
+'that its client keeps locked is passed over: no cycle admits it, since the right is checked again. The caller holds '
+'the turns';
+
+-- ---- create, edit, delete -------------------------------------------------------------------------------------------
+
+CREATE FUNCTION rpq.create_policy(name text, user_group text, reservation rpq.resources DEFAULT NULL,
+	usage_limit rpq.resources DEFAULT NULL, lending text DEFAULT NULL, description text DEFAULT NULL,
+	tenant text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'create_policy'
+AS $$
+DECLARE
+	subject rpq_store.policy;
+BEGIN
+	subject.tenant_id := rpq_store.authorize('create_policy', create_policy.tenant);
+	subject.group_id := rpq_store.find_group(subject.tenant_id, create_policy.user_group);
+	subject.name := rpq_store.check_name('policy', create_policy.name);
+	subject.reservation := coalesce(create_policy.reservation, '');
+	subject.usage_limit := create_policy.usage_limit;
+	subject.lending := coalesce(create_policy.lending, 'lend');
+	subject.description := create_policy.description;
+	PERFORM rpq_store.check_policy(subject);
+	INSERT INTO rpq_store.policy AS y (tenant_id, group_id, name, description, reservation, usage_limit, lending)
+	VALUES (subject.tenant_id, subject.group_id, subject.name, subject.description, subject.reservation,
+		subject.usage_limit, subject.lending)
+	ON CONFLICT DO NOTHING RETURNING y.policy_id INTO subject.policy_id;
+	IF subject.policy_id IS NULL THEN
+		PERFORM rpq_store.raise_taken('policy', subject.name);
+	END IF;
+	PERFORM rpq_store.record('create_policy', 'policy', subject.policy_id, subject.name, subject.tenant_id, NULL, NULL,
+		rpq_store.policy_settings(subject));
+	RETURN subject.policy_id;
+END
+$$;
+COMMENT ON FUNCTION rpq.create_policy(text, text, rpq.resources, rpq.resources, text, text, text) IS
+'makes a policy for a user group and returns its id. reservation: what is kept available for the group over all pools '
+'that its profiles reach (default none); it counts from the first connected profile on. usage_limit: the most that its '
+'queues may hold at once; a key that it lacks is not limited, NULL limits nothing. lending: lend (default) lets others '
+'use what is not met of the reservation until it is asked for, hold does not. tenant: NULL is the caller''s, or the '
+'only one. Errors: 42704 no such group or tenant, 42710 the name is taken, 22023 bad argument, an amount below zero, '
+'or a reservation beyond the limit in some key, 42501, RQ009 fenced. Organisation admins of the tenant, platform '
+'admins';
+
+CREATE FUNCTION rpq.edit_policy(policy text, name text DEFAULT NULL, user_group text DEFAULT NULL,
+	reservation rpq.resources DEFAULT NULL, usage_limit rpq.resources DEFAULT NULL, lending text DEFAULT NULL,
+	description text DEFAULT NULL, tenant text DEFAULT NULL, clear text[] DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'edit_policy'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('edit_policy', policy);
+	was rpq_store.policy := rpq_store.take_policy(id, policy);
+	now_is rpq_store.policy := was;
+	cleared text[];
+	pools bigint[];
+	before jsonb;
+BEGIN
+	IF tenant IS NOT NULL AND rpq_store.tenant_of(tenant) <> was.tenant_id THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a policy cannot change its tenant';
+	END IF;
+	IF edit_policy.user_group IS NOT NULL THEN
+		now_is.group_id := rpq_store.find_group(was.tenant_id, edit_policy.user_group);
+	END IF;
+	cleared := rpq_store.clearing(edit_policy.clear, '{reservation,usage_limit,description}', ARRAY(
+		SELECT g.key FROM jsonb_each(jsonb_strip_nulls(jsonb_build_object('reservation', edit_policy.reservation::text,
+			'usage_limit', edit_policy.usage_limit::text, 'description', edit_policy.description))) AS g));
+	now_is.name := rpq_store.check_name('policy', coalesce(edit_policy.name, was.name));
+	now_is.reservation := CASE WHEN 'reservation' = ANY (cleared) THEN ''
+		ELSE coalesce(edit_policy.reservation, was.reservation) END;
+	now_is.usage_limit := CASE WHEN 'usage_limit' <> ALL (cleared) THEN
+		coalesce(edit_policy.usage_limit, was.usage_limit) END;
+	now_is.description := CASE WHEN 'description' <> ALL (cleared) THEN
+		coalesce(edit_policy.description, was.description) END;
+	now_is.lending := coalesce(edit_policy.lending, was.lending);
+	PERFORM rpq_store.check_policy(now_is);
+	pools := rpq_store.policy_pools(id);
+	before := rpq_store.shortages(pools);
+	PERFORM rpq_store.write_policy(now_is);
+	-- lowering is never refused
+	IF NOT now_is.reservation OPERATOR(rpq.<@) was.reservation THEN
+		PERFORM rpq_store.check_reservations(before, rpq_store.shortages(pools));
+	END IF;
+	IF now_is.group_id <> was.group_id THEN
+		PERFORM rpq_store.draft_outsiders(rpq_store.policy_queues(id),
+			format('policy "%s" is for another user group now', now_is.name));
+	END IF;
+	PERFORM rpq_store.record('edit_policy', 'policy', id, now_is.name, was.tenant_id, NULL,
+		rpq_store.policy_settings(was), rpq_store.policy_settings(now_is));
+END
+$$;
+COMMENT ON FUNCTION rpq.edit_policy(text, text, text, rpq.resources, rpq.resources, text, text, text, text[]) IS
+'changes a policy; NULL stays as it is, clear names reservation, usage_limit, description to be set back to none. '
+'Below what is in use nothing is stopped and nothing more admitted until it holds. With another user group, what '
+'accounts outside of it have waiting in its queues becomes draft. tenant may be given but not changed (22023). Errors: '
+'42704 no such policy or group, 42710 the name is taken, 22023, RQ002 a raised reservation could not be served by what '
+'the reachable pools hold (the errdetail names the policies and both figures), 40001 its queues changed at the same '
+'time, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq_store.write_policy(subject rpq_store.policy) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	UPDATE rpq_store.policy AS y SET name = subject.name, group_id = subject.group_id,
+		description = subject.description, reservation = subject.reservation, usage_limit = subject.usage_limit,
+		lending = subject.lending
+	WHERE y.policy_id = subject.policy_id;
+EXCEPTION WHEN unique_violation THEN
+	PERFORM rpq_store.raise_taken('policy', subject.name);
+END
+$$;
+COMMENT ON FUNCTION rpq_store.write_policy(rpq_store.policy) IS
+'writes the settings of a policy; 42710 when its name is taken, also in a race';
+
+CREATE FUNCTION rpq.delete_policy(policy text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'delete_policy'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('delete_policy', policy);
+	was rpq_store.policy := rpq_store.take_policy(id, policy);
+	queues bigint[] := rpq_store.policy_queues(id);
+	names jsonb;
+BEGIN
+	SELECT coalesce(jsonb_agg(q.name ORDER BY q.name), '[]') INTO names
+	FROM rpq_store.queue AS q WHERE q.queue_id = ANY (queues);
+	PERFORM rpq_store.end_queues(queues, format('policy "%s" was deleted', was.name));
+	UPDATE rpq_store.policy AS y SET deleted_at = rpq.now() WHERE y.policy_id = id;
+	PERFORM rpq_store.record('delete_policy', 'policy', id, was.name, was.tenant_id, NULL,
+		rpq_store.policy_settings(was) || jsonb_build_object('queues', names), NULL);
+END
+$$;
+COMMENT ON FUNCTION rpq.delete_policy(text) IS
+'deletes a policy with all its queues: what waits in them becomes draft, what runs goes on, charged to it until it '
+'ends. Its name and those of its queues are free at once. Errors: 42704, 22023 NULL, 40001 its queues changed at the '
+'same time, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
+-- Queues: the doors that connect a policy with a profile.
+--
+-- Writes queue, turn (of a new one) and what waits in one that ends, under the turns of the policy's queues, of the
+-- pools that they reach, and of those of the profile: all in one call, since a connection ties them together.
+
+CREATE FUNCTION rpq_store.connection_problem(subject rpq_store.policy, door rpq_store.profile) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT CASE
+		WHEN ($2).provisioned IS NULL THEN 'it is not provisioned'
+		WHEN rpq_store.profile_pools(($2).profile_id, 'provisioned') = '{}' THEN 'no pool is left that serves it'
+		WHEN NOT rpq.within(($2).provisioned, ($1).usage_limit) THEN
+			format('it asks for %s, the limit of the policy is %s', ($2).provisioned, ($1).usage_limit)
+	END
+$$;
+COMMENT ON FUNCTION rpq_store.connection_problem(rpq_store.policy, rpq_store.profile) IS
+'why a profile cannot be connected to a policy, in words; NULL when it can';
+
+CREATE FUNCTION rpq.connectable_profiles(policy text)
+RETURNS TABLE (profile text, resources rpq.resources, selectable boolean, reason text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('connectable_profiles', policy);
+BEGIN
+	RETURN QUERY
+	SELECT f.name::text, f.provisioned, w.problem IS NULL, w.problem
+	FROM rpq_store.policy AS y
+	JOIN rpq_store.profile AS f ON f.tenant_id = y.tenant_id AND f.deleted_at IS NULL AND f.provisioned IS NOT NULL
+	CROSS JOIN LATERAL rpq_store.connection_problem(y, f) AS w (problem)
+	WHERE y.policy_id = id
+	  AND NOT EXISTS (SELECT FROM rpq_store.queue AS q
+					  WHERE q.policy_id = id AND q.profile_id = f.profile_id AND q.deleted_at IS NULL)
+	ORDER BY f.name;
+END
+$$;
+COMMENT ON FUNCTION rpq.connectable_profiles(text) IS
+'the provisioned profiles of the policy''s tenant that are not yet connected to it, as they are in force: selectable '
+'says whether connect_profile takes them, reason why not (larger than the limit of the policy; no pool is left). '
+'Errors: 42704, 22023 NULL, 42501. Organisation admins of the tenant, platform admins';
+
+CREATE FUNCTION rpq_store.refuse_connection(subject rpq_store.policy, door rpq_store.profile) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	known text;
+	problem text := rpq_store.connection_problem(subject, door);
+BEGIN
+	SELECT q.name INTO known FROM rpq_store.queue AS q
+	WHERE q.policy_id = subject.policy_id AND q.profile_id = door.profile_id AND q.deleted_at IS NULL;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = '42710',
+			MESSAGE = format('profile "%s" is already connected to policy "%s"', door.name, subject.name),
+			DETAIL = format('Its queue is "%s".', known);
+	ELSIF problem IS NOT NULL THEN
+		RAISE EXCEPTION USING
+			ERRCODE = CASE WHEN rpq.within(door.provisioned, subject.usage_limit) IS FALSE THEN 'RQ002'
+						   ELSE '22023' END,
+			MESSAGE = format('profile "%s" cannot be connected to policy "%s"', door.name, subject.name),
+			DETAIL = upper(left(problem, 1)) || substr(problem, 2) || '.',
+			HINT = CASE WHEN door.provisioned IS NULL THEN 'Provision it with rpq.provision_profiles().'
+						WHEN rpq.within(door.provisioned, subject.usage_limit) IS FALSE THEN
+							'Raise the limit, or choose a smaller profile.'
+						ELSE 'Link a pool to it, and provision it.' END;
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_connection(rpq_store.policy, rpq_store.profile) IS
+'refuses a profile that is already connected (42710), not provisioned or without pool (22023), larger than the limit '
+'(RQ002)';
+
+CREATE FUNCTION rpq.connect_profile(policy text, profile text, queue text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'connect_profile'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('connect_profile', policy);
+	subject rpq_store.policy;
+	door rpq_store.profile;
+	door_id bigint;
+	new_name text;
+	scopes bigint[];
+	pools bigint[];
+	before jsonb;
+	made bigint;
+BEGIN
+	SELECT y.* INTO subject FROM rpq_store.policy AS y WHERE y.policy_id = id;
+	door_id := rpq_store.find_profile(subject.tenant_id, connect_profile.profile);
+	new_name := rpq_store.check_name('queue', connect_profile.queue);
+	scopes := rpq_store.profile_scopes(ARRAY[door_id]);
+	subject := rpq_store.take_policy(id, policy, scopes);
+	SELECT f.* INTO door FROM rpq_store.profile AS f WHERE f.profile_id = door_id AND f.deleted_at IS NULL;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('profile', connect_profile.profile);
+	END IF;
+	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(door_id, 'provisioned'), scopes);
+	PERFORM rpq_store.refuse_connection(subject, door);
+	pools := rpq_store.policy_pools(id) || rpq_store.profile_pools(door_id, 'provisioned');
+	before := rpq_store.shortages(pools);
+	INSERT INTO rpq_store.queue AS q (tenant_id, policy_id, profile_id, name)
+	VALUES (subject.tenant_id, id, door_id, new_name)
+	ON CONFLICT DO NOTHING RETURNING q.queue_id INTO made;
+	IF made IS NULL THEN
+		PERFORM rpq_store.raise_taken('queue', new_name);
+	END IF;
+	PERFORM rpq_store.new_scope(made);
+	PERFORM rpq_store.check_reservations(before, rpq_store.shortages(pools));
+	PERFORM rpq_store.record('connect_profile', 'queue', made, new_name, subject.tenant_id, NULL, NULL,
+		jsonb_build_object('name', new_name, 'policy', subject.name, 'profile', door.name));
+	RETURN made;
+END
+$$;
+COMMENT ON FUNCTION rpq.connect_profile(text, text, text) IS
+'connects a profile to a policy by a new queue, into which the group''s members submit; returns the queue''s id. '
+'queue: its name, unique in the tenant. Refused, in this order: 42704 no such policy or profile, 22023 no or no '
+'possible name, 42710 it is already connected, 22023 not provisioned, RQ002 it asks for more than the limit, 42710 the '
+'name is taken, RQ002 reservations could not be served by what the reachable pools hold (the errdetail names policies '
+'that exceed it, with both figures); 40001 policy or profile changed at the same time, 42501, RQ009 fenced. '
+'Organisation admins of the tenant, platform admins';
+
+-- What a client has in hand of it follows with a later cycle (draft_late).
+CREATE FUNCTION rpq_store.end_queues(queues bigint[], detail text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	UPDATE rpq_store.queue AS q SET deleted_at = rpq.now() WHERE q.queue_id = ANY ($1);
+	SELECT rpq_store.draft_queued(u.queue_id, NULL, 'queue_deleted', $2) FROM unnest($1) AS u (queue_id);
+$$;
+COMMENT ON FUNCTION rpq_store.end_queues(bigint[], text) IS
+'deletes queues: what waits in them becomes draft with this reason, what runs goes on. The caller holds their turns, '
+'which stay';
+
+CREATE FUNCTION rpq.disconnect_profile(policy text, profile text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'disconnect_profile'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('disconnect_profile', policy);
+	subject rpq_store.policy;
+	door rpq_store.profile;
+	gone rpq_store.queue;
+BEGIN
+	SELECT f.* INTO door FROM rpq_store.profile AS f
+	WHERE f.profile_id = rpq_store.find_profile((SELECT y.tenant_id FROM rpq_store.policy AS y WHERE y.policy_id = id),
+		disconnect_profile.profile);
+	subject := rpq_store.take_policy(id, policy);
+	SELECT q.* INTO gone FROM rpq_store.queue AS q
+	WHERE q.policy_id = id AND q.profile_id = door.profile_id AND q.deleted_at IS NULL;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = '42704',
+			MESSAGE = format('profile "%s" is not connected to policy "%s"', door.name, subject.name);
+	END IF;
+	PERFORM rpq_store.end_queues(ARRAY[gone.queue_id],
+		format('profile "%s" was disconnected from policy "%s"', door.name, subject.name));
+	PERFORM rpq_store.record('disconnect_profile', 'queue', gone.queue_id, gone.name, gone.tenant_id, NULL,
+		jsonb_build_object('name', gone.name, 'policy', subject.name, 'profile', door.name), NULL);
+END
+$$;
+COMMENT ON FUNCTION rpq.disconnect_profile(text, text) IS
+'takes a profile away from a policy and deletes their queue: what waits in it becomes draft, what runs goes on, '
+'charged to the policy until it ends. Errors: 42704 no such policy or profile, or they are not connected; 22023 NULL; '
+'40001 the queues of the policy changed at the same time; 42501; RQ009 fenced. Organisation admins of the tenant, '
+'platform admins';
+
+CREATE FUNCTION rpq.set_pod_template(queue text, template jsonb DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'set_pod_template'
+AS $$
+DECLARE
+	id bigint := rpq_store.authorize('set_pod_template', queue);
+	was rpq_store.queue;
+BEGIN
+	IF jsonb_typeof(template) <> 'object' THEN
+		RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'template must be a JSON object',
+			DETAIL = format('It is a JSON %s.', jsonb_typeof(template));
+	END IF;
+	SELECT q.* INTO was FROM rpq_store.queue AS q WHERE q.queue_id = id AND q.deleted_at IS NULL FOR NO KEY UPDATE;
+	IF NOT FOUND THEN
+		PERFORM rpq_store.raise_gone('queue', queue);
+	END IF;
+	UPDATE rpq_store.queue AS q SET pod_template = template
+	WHERE q.queue_id = id AND q.pod_template IS DISTINCT FROM template;
+	PERFORM rpq_store.record('set_pod_template', 'queue', id, was.name, was.tenant_id, NULL,
+		jsonb_build_object('pod_template', was.pod_template), jsonb_build_object('pod_template', template));
+END
+$$;
+COMMENT ON FUNCTION rpq.set_pod_template(text, jsonb) IS
+'keeps a template of pods for a queue, a JSON object that executors may ask for; NULL takes it away. Errors: 42704, '
+'22023 NULL or no object, 42501. Organisation admins of the tenant, platform admins';
 -- Operations: asking for one, cancelling it, trying it again, waiting for it.  operation_runs.sql carries them out.
 --
 -- Writes operation and operation_pool, and the status of the operation's pool, under the turns of the pools concerned;
@@ -7923,23 +8950,25 @@ COMMENT ON FUNCTION rpq_store.op_delete(rpq_store.operation) IS
 'the operation delete: checks again, and with force stops, drafts, removes and gives back, all in one transaction; '
 'returns the nodes'' names and how many members, stopped and drafted workloads there were';
 
--- A submission that was under way when the pool was deleted commits into it afterwards.  What its client has in hand is
--- looked at again by the next cycle, since the turn moves on.
-CREATE FUNCTION rpq_store.draft_late(pool_id bigint) RETURNS int
+-- A submission that was under way when the pool, or queue, was deleted commits into it afterwards.  What its client has
+-- in hand is looked at again by the next cycle, since the turn moves on.
+CREATE FUNCTION rpq_store.draft_late(scope_id bigint) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
 DECLARE
-	drafted int := rpq_store.draft_queued(draft_late.pool_id, NULL, 'pool_deleted', 'the pool was deleted', 'system');
+	is_queue boolean := EXISTS (SELECT FROM rpq_store.queue AS q WHERE q.queue_id = draft_late.scope_id);
+	drafted int := rpq_store.draft_queued(draft_late.scope_id, NULL,
+		CASE WHEN is_queue THEN 'queue_deleted' ELSE 'pool_deleted' END,
+		CASE WHEN is_queue THEN 'the queue was deleted' ELSE 'the pool was deleted' END, 'system');
 BEGIN
 	UPDATE rpq_store.turn AS t SET room_epoch = t.room_epoch + 1
-	WHERE t.scope_id = draft_late.pool_id
+	WHERE t.scope_id = draft_late.scope_id
 	  AND EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.scope_id = t.scope_id AND w.status = 'queued');
 	RETURN drafted;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.draft_late(bigint) IS
-'makes drafts of what came into a pool after it was deleted; returns how many. The caller holds its turn';
+'makes drafts of what came into a pool or queue after it was deleted; returns how many. The caller holds its turn';
 -- Faulty-node rotation: an unhealthy node of an exclusive pool is swapped for a healthy idle one of the shared pool.
 --
 -- Each swap is an operation of kind rotate, by the system, pending until there is a spare.  It holds no pool, so any
@@ -8653,6 +9682,9 @@ AS $$
 		SELECT format('workloads of scope %s', w.scope_id), 'turn', w.scope_id FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = w.scope_id)
 		UNION ALL
+		SELECT format('queue "%s"', q.name), 'turn', q.queue_id FROM rpq_store.queue AS q
+		WHERE NOT EXISTS (SELECT FROM rpq_store.turn AS t WHERE t.scope_id = q.queue_id)
+		UNION ALL
 		SELECT format('workloads of account %s', w.account_id), 'account', w.account_id
 		FROM owner AS w
 		WHERE NOT EXISTS (SELECT FROM rpq_store.account AS a
@@ -8794,6 +9826,9 @@ AS $$
 		UNION ALL SELECT 'project_group', project_group_id, name, NULL, created_at FROM rpq_store.project_group
 		UNION ALL SELECT 'node', node_id, name, NULL, created_at FROM rpq_store.node
 		UNION ALL SELECT 'member', member_id, member_id::text, NULL, created_at FROM rpq_store.member
+		UNION ALL SELECT 'policy', policy_id, name, NULL, created_at FROM rpq_store.policy
+		UNION ALL SELECT 'profile', profile_id, name, NULL, created_at FROM rpq_store.profile
+		UNION ALL SELECT 'queue', queue_id, name, NULL, created_at FROM rpq_store.queue
 		UNION ALL SELECT 'pool_admin', account_id, account_id::text, pool_id, NULL FROM rpq_store.pool_admin
 		-- a pool is recorded when the operation that makes it has succeeded
 		UNION ALL SELECT 'pool', p.pool_id, p.name, NULL, p.created_at FROM rpq_store.pool AS p
@@ -10039,14 +11074,16 @@ SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_grou
 	   y.reservation, y.usage_limit, y.lending,
 	   coalesce(u.used, '') AS used,
 	   rpq_store.at_least_zero(y.reservation OPERATOR(rpq.-) coalesce(u.used, '')) AS unmet_reservation,
-	   NULL::boolean AS reservation_met,
+	   CASE WHEN EXISTS (SELECT FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL)
+			THEN y.policy_id <> ALL ((SELECT rpq_store.unmet_policies())::bigint[]) END AS reservation_met,
 	   ARRAY(SELECT q.name FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL
 			  ORDER BY q.name) AS queues,
 	   y.created_at
   FROM rpq_store.policy y
   JOIN rpq_store.tenant t ON t.tenant_id = y.tenant_id
   JOIN rpq_store.user_group g ON g.group_id = y.group_id
-  LEFT JOIN (SELECT policy_id, rpq.sum(amount) AS used FROM rpq_store.usage_now GROUP BY policy_id) u
+  LEFT JOIN (SELECT policy_id, rpq.sum(amount) AS used FROM rpq_store.usage_now
+			  WHERE policy_id <> 0 GROUP BY policy_id) u
 	ON u.policy_id = y.policy_id
  WHERE y.deleted_at IS NULL
    AND (y.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
@@ -10066,21 +11103,22 @@ COMMENT ON COLUMN rpq.policies.lending IS 'lend or hold: whether others may use 
 COMMENT ON COLUMN rpq.policies.used IS 'what workloads charged to it hold';
 COMMENT ON COLUMN rpq.policies.unmet_reservation IS 'reservation - used, by key, never below zero';
 COMMENT ON COLUMN rpq.policies.reservation_met IS
-	'the pools that its profiles reach hold what is promised; NULL: no profile is connected';
+	'what works in the pools that its profiles reach can serve it beside the others: false for each of a set of '
+	'policies that exceed what they reach; NULL: no profile is connected';
 COMMENT ON COLUMN rpq.policies.queues IS 'its queues, by name';
 COMMENT ON COLUMN rpq.policies.created_at IS 'when it was created, by the true clock';
 
 -- What a queue holds and how much waits in it; private to the views below.
 CREATE VIEW rpq_store.queue_now AS
 SELECT q.queue_id, q.policy_id, q.profile_id, q.tenant_id, q.name, y.name AS policy, y.group_id, f.name AS profile,
-	   coalesce(f.provisioned, f.saved) AS resources,
-	   coalesce(w.waiting, 0) AS queued,
-	   (SELECT count(*) FROM rpq_store.workload x
-		 WHERE x.scope_id = q.queue_id AND x.ended_at IS NULL AND x.status IN ('starting', 'running')) AS running
+	   f.provisioned AS resources, coalesce(w.waiting, 0) AS queued, coalesce(r.running, 0) AS running
   FROM rpq_store.queue q
   JOIN rpq_store.policy y ON y.policy_id = q.policy_id
   JOIN rpq_store.profile f ON f.profile_id = q.profile_id
   LEFT JOIN rpq_store.waiting_now w ON w.scope_id = q.queue_id
+  LEFT JOIN (SELECT x.scope_id, count(*) AS running FROM rpq_store.workload x
+			  WHERE x.policy_id IS NOT NULL AND x.status IN ('starting', 'running')	-- an index of its own
+			  GROUP BY x.scope_id) r ON r.scope_id = q.queue_id
  WHERE q.deleted_at IS NULL;
 COMMENT ON VIEW rpq_store.queue_now IS 'queues with their names and figures, without filter';
 
@@ -10089,6 +11127,7 @@ WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT q.queue_id AS policy_profile_id, q.policy, q.profile, q.name AS queue, q.resources, q.queued, q.running,
 	   CASE WHEN q.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
 			THEN ARRAY(SELECT p.name FROM rpq_store.profile_pool l JOIN rpq_store.pool p ON p.pool_id = l.pool_id
+						 AND p.status <> 'deleted'
 						WHERE l.profile_id = q.profile_id AND l.state = 'provisioned' ORDER BY l.rank) END AS pools
   FROM rpq_store.queue_now q
  WHERE q.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
@@ -10109,16 +11148,15 @@ CREATE VIEW rpq.profiles WITH (security_barrier) AS
 WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT f.profile_id, t.name AS tenant, f.name, f.saved AS resources,
 	   ARRAY(SELECT p.name FROM rpq_store.profile_pool l JOIN rpq_store.pool p ON p.pool_id = l.pool_id
-			  WHERE l.profile_id = f.profile_id AND l.state = 'saved' ORDER BY l.rank) AS pools,
+			  WHERE l.profile_id = f.profile_id AND l.state = 'saved' AND p.status <> 'deleted'
+			  ORDER BY l.rank) AS pools,
 	   coalesce(f.provisioned OPERATOR(rpq.=) f.saved, false)
-	   AND ARRAY(SELECT l.pool_id FROM rpq_store.profile_pool l
-				  WHERE l.profile_id = f.profile_id AND l.state = 'saved' ORDER BY l.rank)
-		 = ARRAY(SELECT l.pool_id FROM rpq_store.profile_pool l
-				  WHERE l.profile_id = f.profile_id AND l.state = 'provisioned' ORDER BY l.rank) AS provisioned,
+	   AND rpq_store.profile_pools(f.profile_id, 'saved') = rpq_store.profile_pools(f.profile_id, 'provisioned')
+		   AS provisioned,
 	   f.created_at
   FROM rpq_store.profile f
   JOIN rpq_store.tenant t ON t.tenant_id = f.tenant_id
- WHERE f.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]);
+ WHERE f.deleted_at IS NULL AND f.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]);
 COMMENT ON VIEW rpq.profiles IS
 	'profiles as they are saved, for administrators of the tenant; others see the sizes of their queues in '
 	'rpq.queues';

@@ -194,8 +194,8 @@ put_shortage(ReturnSetInfo *rsinfo, const Promises *p, const char *key, const bo
 }
 
 /*
- * What pools hold of one key.  No more than all that is asked for: a pool that has that much limits nobody, and sums stay
- * in range whatever pools are said to hold.
+ * What pools hold of one key.  No more than all that is asked for: a pool that has that much limits nobody, and sums
+ * stay in range whatever pools are said to hold.
  */
 static void
 read_supply(const Promises *p, const char *key, int len, const int64 *demand, int64 *supply)

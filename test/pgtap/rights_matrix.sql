@@ -18,10 +18,15 @@ FROM (VALUES ('zacme-zhidden-org', 'rm_org', 'zacme'), ('zacme-zhidden-padm', 'r
 SELECT rpq.create_user_group(name => 'zacme-zhidden-group', tenant => 'zacme') AS x \gset
 SELECT rpq.add_to_group(user_group => 'zacme/zacme-zhidden-group', accounts => '{zacme-zhidden-zsecret-mate}') AS x \gset
 SELECT rpq.create_project_group(name => 'zacme-project', tenant => 'zacme') AS x \gset
+SELECT rpq.create_policy(name => 'zacme-zhidden-policy', user_group => 'zacme-zhidden-group', reservation => 'gpu=8', tenant => 'zacme') AS x \gset
 SELECT rpq.create_workload_type(name => 'zacme-render', tenant => 'zacme') AS x \gset
 SELECT rpq.add_nodes(instance_type => 'g8', names => '{zacme-s1,zacme-s2,zacme-zhidden-na,zacme-zhidden-nb,zacme-zhidden-nc}', tenant => 'zacme') AS x,
 	   rpq.add_nodes(instance_type => 'g8', names => '{f1,f2}', tenant => 'beta') AS y \gset
 SELECT rpq.edit_pool(pool => 'zacme/c1-gpu', description => 'zacme shared') AS x \gset
+SELECT rpq.create_profile(name => 'zacme-zhidden-' || n, resources => 'gpu=4', pools => '{c1-gpu}', tenant => 'zacme') AS x
+FROM unnest('{profile,free}'::text[]) n \g /dev/null
+SELECT rpq.provision_profiles(tenant => 'zacme') AS x, rpq.connect_profile(policy => 'zacme/zacme-zhidden-policy', profile => 'zacme-zhidden-profile',
+	queue => 'zacme-zhidden-queue') AS y \gset
 SELECT rpq.create_pool(name => 'zacme-zhidden-pa', type => 'dedicated', nodes => '{zacme-zhidden-na,zacme-zhidden-nb}', tenant => 'zacme') AS operation \gset
 SELECT rpq.create_pool(name => 'zacme-zhidden-pb', type => 'dedicated', nodes => '{zacme-zhidden-nc}', tenant => 'zacme') AS hidden \gset
 SELECT rpq.create_pool(name => 'fp', type => 'dedicated', quota => 'gpu=8', tenant => 'beta') AS x \gset
@@ -65,9 +70,22 @@ INSERT INTO t.right (function, arguments, allowed) VALUES
 ('edit_account', 'account => ''zacme/zacme-other'', org_admin => false', 'Y Y Y R R R N N R R R D D D D D R'),
 ('delete_account', 'account => ''zacme/zacme-other''',         'Y Y Y R R R N N R R R D D D D D R'),
 ('create_user_group', 'name => ''n1'', tenant => ''zacme''',   'Y Y Y D D D R R D D D D D D D D D'),
-('delete_user_group', 'user_group => ''zacme/zacme-zhidden-group''', 'Y Y Y R R N N N R R R D D D D D R'),
+('delete_user_group', 'user_group => ''zacme/zacme-zhidden-group''', 'S S S R R N N N R R R D D D D D R'),
 ('add_to_group', 'user_group => ''zacme/zacme-zhidden-group'', accounts => ''{zacme-other}''', 'Y Y Y R R N N N R R R D D D D D R'),
 ('remove_from_group', 'user_group => ''zacme/zacme-zhidden-group'', accounts => ''{zacme-zhidden-zsecret-mate}''', 'Y Y Y R R N N N R R R D D D D D R'),
+('create_policy', 'name => ''n1'', user_group => ''zacme-zhidden-group'', tenant => ''zacme''', 'Y Y Y D D D R R D D D D D D D D D'),
+('edit_policy', 'policy => ''zacme/zacme-zhidden-policy'', lending => ''hold''', 'Y Y Y N N N N N N N N D D D D D N'),
+('delete_policy', 'policy => ''zacme/zacme-zhidden-policy''',    'Y Y Y N N N N N N N N D D D D D N'),
+('create_profile', 'name => ''n1'', resources => ''gpu=1'', pools => ''{c1-gpu}'', tenant => ''zacme''', 'Y Y Y D D D R R D D D D D D D D D'),
+('edit_profile', 'profile => ''zacme/zacme-zhidden-profile'', resources => ''gpu=1''', 'Y Y Y N N N N N N N N D D D D D N'),
+('delete_profile', 'profile => ''zacme/zacme-zhidden-free''',     'Y Y Y N N N N N N N N D D D D D N'),
+('validate_profiles', 'tenant => ''zacme''',                   'Y Y Y D D D R R D D D D D D D D D'),
+('provision_profiles', 'tenant => ''zacme''',                  'Y Y Y D D D R R D D D D D D D D D'),
+('reset_profiles', 'tenant => ''zacme''',                      'Y Y Y D D D R R D D D D D D D D D'),
+('connectable_profiles', 'policy => ''zacme/zacme-zhidden-policy''', 'Y Y Y N N N N N N N N D D D D D N'),
+('connect_profile', 'policy => ''zacme/zacme-zhidden-policy'', profile => ''zacme-zhidden-free'', queue => ''n1''', 'Y Y Y N N N N N N N N D D D D D N'),
+('disconnect_profile', 'policy => ''zacme/zacme-zhidden-policy'', profile => ''zacme-zhidden-profile''', 'Y Y Y N N N N N N N N D D D D D N'),
+('set_pod_template', 'queue => ''zacme/zacme-zhidden-queue'', template => ''{}''', 'Y Y Y N N N N N N N N D D D D D N'),
 ('create_project_group', 'name => ''n1'', tenant => ''zacme''', 'Y Y Y D D D R R D D D D D D D D D'),
 ('delete_project_group', 'project_group => ''zacme/zacme-project''', 'Y Y Y R R R N N R R R D D D D D R'),
 ('create_workload_type', 'name => ''n1'', tenant => ''zacme''', 'Y Y Y D D D R R D D D D D D D D D'),
@@ -194,7 +212,7 @@ SELECT is(replace(t.as_caller(c.role, c.account, format('SELECT * FROM rpq.%I(%s
 		  replace(t.as_caller(c.role, c.account, format('SELECT * FROM rpq.%I(%s)', r.function, replace(r.arguments, seen, bogus))), bogus, 'NAME'),
 		  format('%s, %s: no difference between %s and %s', c.who, r.function, seen, bogus))
 FROM t.right r JOIN t.caller c ON c.n IN (6, 7, 8, 9), (VALUES ('zacme-zhidden-pa', 'zacme-zhidden-px'), ('zacme-zhidden-na', 'zacme-zhidden-nx'),
-	('zacme/', 'nix/'), ('zacme-other', 'zacme-none'), ('zacme-zhidden-group', 'zacme-zhidden-none'), ('zacme-project', 'zacme-none'), ('zacme-render', 'zacme-none')) v (seen, bogus)
+	('zacme/', 'nix/'), ('zacme-other', 'zacme-none'), ('zacme-zhidden-group', 'zacme-zhidden-none'), ('zacme-zhidden-policy', 'zacme-zhidden-none'), ('zacme-zhidden-queue', 'zacme-zhidden-none'), ('zacme-project', 'zacme-none'), ('zacme-render', 'zacme-none')) v (seen, bogus)
 WHERE r.arguments ~ seen AND r.function IN (SELECT function FROM t.public_function)
 	AND (string_to_array(r.allowed, ' '))[c.n] = 'N'
 ORDER BY r.n, c.n;
@@ -251,6 +269,10 @@ FROM (VALUES
 	('ledger',          '3 3 2 2 1 0 1 1 0 1 2'),
 	('operations',      '3 3 2 1 0 0 0 1 0 0 1'),
 	('pool_admins',     '1 1 1 1 0 0 0 0 0 0 1'),
+	('policies',        '1 1 1 0 0 0 0 0 0 0 0'),
+	('policy_profiles', '1 1 1 0 0 0 0 0 0 0 0'),
+	('profiles',        '2 2 2 0 0 0 0 0 0 0 0'),
+	('queues',          '1 1 1 0 0 0 0 0 0 0 0'),
 	('tenants',         '2 2 1 1 1 1 1 1 1 1 1'),
 	('workers',         '0 0 0 0 0 0 0 0 0 0 0')) v (name, rows) WHERE v.name IN (SELECT name FROM t.view) ORDER BY v.name;
 SELECT is(t.rows_as('rm_member', NULL, 'operation_history') || t.rows_as('rm_other', NULL, 'operation_history'), '00', 'no history for members and others');
