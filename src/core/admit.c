@@ -360,7 +360,7 @@ pool_fits(Placer *placer, const Candidate *candidate, int pool_index, int home, 
 
 	if (code != REASON_NONE)
 		return code;
-	if (!reserved_passes(placer, candidate, pool_index, NULL))
+	if (!reserved_passes(placer, candidate, pool_index, NULL, NULL))
 	{
 		if (reason != NULL)
 			*reason = reserved_reason(placer, candidate, pool_index);

@@ -150,6 +150,7 @@ typedef struct Placer
 	bool	   *usable;			/* [most types of a pool]: for whoever needs a place for them */
 	Spot	   *spots;			/* [most types of a pool] */
 	struct Reserve *reserve;	/* reserve.c; NULL until somebody asks */
+	struct Evictor *evictor;	/* preempt.h; NULL until somebody asks */
 } Placer;
 
 /* room.c */

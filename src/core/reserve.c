@@ -225,8 +225,7 @@ free_in_pool(Placer *placer, int pool, int key)
 	{
 		const Room *home = room_get(placer, pool, t);
 
-		for (const Room *room = home; room != NULL; room = room == home ? home->targets : NULL)
-			sum += room->sum[key] + (room->isolate ? room->hosting[key] : 0);
+		sum += home->sum[key] + (home->isolate ? home->hosting[key] : 0);
 	}
 	return sum;
 }
@@ -295,17 +294,26 @@ kept_against(const World *world, const Candidate *candidate, int pool)
 }
 
 /*
- * What the candidate's own policy wants less after the admission, when its reservation is among the kept ones.
+ * What the candidate's own policy wants less after the admission, when its reservation is among the kept ones.  Below
+ * zero: it wants more, since victims of its own had more than the candidate.
  */
 static int64
-wants_less(const Reserve *reserve, const World *world, const Candidate *candidate, int pool, Keep keep, int key)
+wants_less(const Reserve *reserve, const World *world, const Candidate *candidate, int pool, Keep keep, int key,
+		   int64 given)
 {
 	int			policy = candidate->lane->policy;
+	Policy		after = {0};
+	int64		held;
 
 	if (policy < 0 || reserve->group_of[policy] < 0 || (keep == KEEP_HOLD && !world->policies[policy].hold) ||
 		!reserve->groups[reserve->group_of[policy]].reach[pool])
 		return 0;
-	return Min(candidate->total[key], unmet_reservation(&world->policies[policy], key));
+	if (given == 0)
+		return Min(candidate->total[key], unmet_reservation(&world->policies[policy], key));
+	held = world->policies[policy].held[key] - given + candidate->total[key];
+	after.held = &held;
+	after.reservation = &world->policies[policy].reservation[key];
+	return unmet_reservation(&world->policies[policy], key) - unmet_reservation(&after, 0);
 }
 
 /* Whether all that is wanted from a pool fits into what remains of it: a look, and no flow. */
@@ -322,23 +330,23 @@ fits_into_rest(Placer *placer, int pool, Keep keep, int key, int64 rest, int64 l
 			reached = true;
 			wanted = add_up(wanted, reserve->groups[g].wanted[keep][key]);
 		}
-	return !reached || wanted == 0 || (wanted < PG_INT64_MAX && wanted - less <= rest);
+	return !reached || (wanted < PG_INT64_MAX && wanted - less <= rest);
 }
 
 static bool
-passes_key(Placer *placer, const Candidate *candidate, int pool, Keep keep, int key, int64 more)
+passes_key(Placer *placer, const Candidate *candidate, int pool, Keep keep, int key, int64 more, int64 given)
 {
 	const World *world = placer->world;
 	Reserve    *reserve = placer->reserve;
 	int64		total = candidate->total[key];
-	int64		less = wants_less(reserve, world, candidate, pool, keep, key);
+	int64		less = wants_less(reserve, world, candidate, pool, keep, key, given);
 	int64		rest = Max(0, free_in_pool(placer, pool, key) + more - total);
 	Known	   *known;
 
 	if (fits_into_rest(placer, pool, keep, key, rest, less))
 		return true;
 	known = get_known(placer, keep, key);
-	if (Min(total - more, known->supply[pool]) <= slack_of(placer, known, keep, key, pool))
+	if (less >= 0 && Min(total - more, known->supply[pool]) <= slack_of(placer, known, keep, key, pool))
 		return true;
 	if (less == 0)
 		return false;
@@ -353,7 +361,7 @@ passes_key(Placer *placer, const Candidate *candidate, int pool, Keep keep, int 
 }
 
 bool
-reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more)
+reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more, const int64 *less)
 {
 	const World *world = placer->world;
 	Reserve    *reserve;
@@ -370,7 +378,7 @@ reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int6
 	refresh_groups(reserve, world);
 	for (int k = 0; k < world->nkeys; k++)
 		if (candidate->total[k] > 0 &&
-			!passes_key(placer, candidate, pool, keep, k, more == NULL ? 0 : more[k]))
+			!passes_key(placer, candidate, pool, keep, k, more == NULL ? 0 : more[k], less == NULL ? 0 : less[k]))
 			return false;
 	return true;
 }
@@ -395,7 +403,7 @@ reserved_reason(Placer *placer, const Candidate *candidate, int pool)
 	for (int k = 0; k < world->nkeys; k++)
 	{
 		reason->available[k] = RPQ_UNLIMITED;
-		if (candidate->total[k] <= 0 || passes_key(placer, candidate, pool, keep, k, 0))
+		if (candidate->total[k] <= 0 || passes_key(placer, candidate, pool, keep, k, 0, 0))
 			continue;
 		reason->available[k] = slack_of(placer, get_known(placer, keep, k), keep, k, pool);
 		reason->largest[k] = free_in_pool(placer, pool, k);

@@ -10,10 +10,12 @@
 
 /*
  * Whether the reservations that must be kept would still be served as well as now if the candidate took its total from
- * a pool in which more [nkeys] (NULL: nothing) were free besides.  What is free is what the pool's rooms say
- * (Room.sum), and what policies hold is what Policy.held says, at the time of the call.
+ * a pool in which more [nkeys] (NULL: nothing) were free besides, and its own policy held less [nkeys] (NULL: nothing)
+ * before.  What is free is what the pool's rooms say (Room.sum), and what policies hold is what Policy.held says, at
+ * the time of the call.
  */
-extern bool reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more);
+extern bool reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more,
+							const int64 *less);
 
 /* Why it does not pass, with what is free in the pool (largest) and what of it is free beyond the reservations. */
 extern Reason *reserved_reason(Placer *placer, const Candidate *candidate, int pool);
