@@ -170,7 +170,8 @@ BEGIN
 		'to_pool', target.name, 'target_id', target.pool_id,
 		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
 		'type_id', type_of, 'evacuate', coalesce(move_nodes.evacuate, false)));
-	PERFORM rpq_store.plan_move(source.pool_id, asked);
+	PERFORM rpq_store.check_nodes_leave(m.picked, target.pool_id)
+	FROM rpq_store.plan_move(source.pool_id, asked) AS m;
 	subject := CASE WHEN target.type = 'shared' THEN source ELSE target END;
 	RETURN rpq_store.open_operation('move', 'move_nodes', subject.pool_id,
 		ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
@@ -185,7 +186,8 @@ COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
 'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
 'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
 'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
-'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ009 fenced. '
+'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ002 reservations of '
+'policies could not be served by what from_pool would have left, RQ009 fenced. '
 'Administrators of both pools, of which a shared one need not be administered';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
@@ -227,6 +229,7 @@ AS $$
 DECLARE
 	scopes bigint[] := rpq_store.operation_scopes(subject.operation_id);
 	source_id bigint := (subject.arguments->>'source_id')::bigint;
+	target_id bigint := (subject.arguments->>'target_id')::bigint;
 	plan record;
 	nodes bigint[];
 BEGIN
@@ -234,6 +237,7 @@ BEGIN
 	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p WHERE p.pool_id = ANY (scopes) ORDER BY p.pool_id;
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_move(source_id, subject.arguments);
+		PERFORM rpq_store.check_nodes_leave(plan.picked, target_id);
 		IF plan.busy = '{}' THEN
 			RETURN rpq_store.finish_move(subject, plan.picked);
 		END IF;
@@ -251,6 +255,7 @@ BEGIN
 	nodes := rpq_store.id_array(subject.state->'moving');
 	PERFORM rpq_store.check_named_nodes(source_id, nodes, rpq_store.receives(subject.arguments),
 		rpq_store.receives(subject.arguments));
+	PERFORM rpq_store.check_nodes_leave(nodes, target_id);
 	RETURN rpq_store.finish_move(subject, nodes);
 END
 $$;

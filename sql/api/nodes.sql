@@ -263,6 +263,9 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy,
 			HINT = 'Cordon the nodes and stop what stands on them first, or remove them by force: then it is lost.';
 	END IF;
+	IF NOT coalesce(remove_nodes.force, false) THEN
+		PERFORM rpq_store.check_nodes_leave(gone);
+	END IF;
 	PERFORM rpq_store.record('remove_nodes', 'node', n.node_id, n.name, n.tenant_id, n.pool_id,
 		rpq_store.node_settings(n.node_id), NULL)
 	FROM rpq_store.node AS n WHERE n.node_id = ANY (gone);
@@ -284,7 +287,8 @@ $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
 'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
 'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
-'or room kept for one (the errdetail counts them). Platform administrators';
+'or room kept for one (the errdetail counts them); without force also RQ002 reservations of policies could not be '
+'served by what is left. Platform administrators';
 
 CREATE OR REPLACE FUNCTION rpq_store.node_busy(node_id bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

@@ -162,7 +162,7 @@ AS $$
 	WITH door AS (
 		SELECT DISTINCT q.queue_id FROM rpq_store.profile_pool AS l
 		JOIN rpq_store.queue AS q ON q.profile_id = l.profile_id AND q.deleted_at IS NULL
-		WHERE l.pool_id = $1),
+		WHERE l.pool_id = $1 AND l.state = 'provisioned'),
 	live AS (
 		SELECT w.workload_id FROM rpq_store.workload AS w
 		WHERE w.status IN ('queued', 'starting', 'running') AND w.ended_at IS NULL AND w.scope_id = $1
@@ -237,11 +237,61 @@ END
 $$;
 COMMENT ON FUNCTION rpq.delete_pool(text, boolean) IS
 'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. force: '
-'what runs in it is stopped, what is queued becomes draft, members, administrators and links of profiles go, its '
-'nodes go back to the shared pool. The name is free then; history, usage and ledger keep its id. Errors: 42704 unknown '
-'pool, RQ004 the pool is being created or deleted or has an open operation, 22023 a shared pool, RQ006 something '
-'stands against it (1 node, 2 members, 1 queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a '
-'workload of it locked (the worker tries again), RQ009 fenced. Administrators of the pool';
+'what runs in it is stopped (also what came through queues), what is queued becomes draft (in a queue, only when no '
+'other pool serves it), members, administrators and links of profiles go, its nodes go back to the shared pool. The '
+'name is free then; history, usage and ledger keep its id. Errors: 42704 unknown pool, RQ004 the pool is being created '
+'or deleted or has an open operation, 22023 a shared pool, RQ006 something stands against it (1 node, 2 members, 1 '
+'queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a workload of it locked (the worker tries '
+'again), RQ009 fenced. Administrators of the pool';
+
+-- What borrows room in the pool goes back to its own.
+CREATE OR REPLACE FUNCTION rpq_store.stop_through_queues(pool_id bigint, actor text) RETURNS int
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH placed AS (
+		SELECT DISTINCT w.workload_id, w.attempt,
+			CASE WHEN w.pool_id = $1 THEN 'stopped' ELSE 'queued' END AS ends
+		FROM rpq_store.node AS n
+		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+		WHERE n.pool_id = $1 AND w.status IN ('starting', 'running')),
+	listed AS (
+		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts, array_agg(p.ends) AS ends,
+			array_agg('pool_deleted'::text) AS causes, array_agg('the pool was deleted'::text) AS details
+		FROM placed AS p)
+	SELECT count(*) FILTER (WHERE e.status = 'stopped')::int
+	FROM listed AS l
+	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $2, rpq.now()) AS e
+$$;
+COMMENT ON FUNCTION rpq_store.stop_through_queues(bigint, text) IS
+'stops what came through queues and stands on nodes of the pool, and sends back to its queue what only borrows there; '
+'returns how many it stopped. A row that its client keeps locked is passed over';
+
+CREATE OR REPLACE FUNCTION rpq_store.unlink_pool(subject rpq_store.operation, OUT profiles text[], OUT drafted int)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	shut bigint[];
+BEGIN
+	WITH gone AS (
+		DELETE FROM rpq_store.profile_pool AS l WHERE l.pool_id = subject.pool_id RETURNING l.profile_id)
+	SELECT coalesce(array_agg(f.name ORDER BY f.name), '{}'), array_agg(f.profile_id) INTO unlink_pool.profiles, shut
+	FROM rpq_store.profile AS f WHERE f.profile_id IN (SELECT g.profile_id FROM gone AS g);
+	SELECT array_agg(q.queue_id) INTO shut FROM rpq_store.queue AS q
+	WHERE q.profile_id = ANY (shut) AND q.deleted_at IS NULL
+	  AND rpq_store.profile_pools(q.profile_id, 'provisioned') = '{}';
+	SELECT coalesce(sum(rpq_store.draft_queued(u.queue_id, NULL, 'pool_deleted',
+		'the last pool of the queue was deleted', subject.initiator)), 0)::int INTO unlink_pool.drafted
+	FROM unnest(shut) AS u (queue_id);
+	IF EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.scope_id = ANY (shut) AND w.status = 'queued') THEN
+		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a client has a workload of a queue of the pool in hand';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.unlink_pool(rpq_store.operation) IS
+'takes the pool of an operation out of all profiles, saved and provisioned, whose names are returned; what waits in a '
+'queue of which no other pool is left becomes draft, and is counted. 55P03 when a client keeps such a row locked';
 
 CREATE OR REPLACE FUNCTION rpq_store.clear_pool(subject rpq_store.operation, OUT stopped int, OUT drafted int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -252,17 +302,16 @@ BEGIN
 		subject.initiator);
 	clear_pool.drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
 		subject.initiator);
+	clear_pool.stopped := clear_pool.stopped + rpq_store.stop_through_queues(subject.pool_id, subject.initiator);
 	IF EXISTS (SELECT FROM rpq_store.workload AS w
 			   WHERE w.scope_id = subject.pool_id AND w.status IN ('queued', 'starting', 'running')
-				 AND w.ended_at IS NULL) THEN
+				 AND w.ended_at IS NULL)
+		OR EXISTS (SELECT FROM rpq_store.node AS n JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+				   JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+				   WHERE n.pool_id = subject.pool_id AND w.status IN ('starting', 'running')) THEN
 		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a client has a workload of the pool in hand';
 	END IF;
 	PERFORM rpq_store.fold(ARRAY[subject.pool_id]);
-	IF EXISTS (SELECT FROM rpq_store.node AS n JOIN rpq_store.pod AS p ON p.node_id = n.node_id
-			   WHERE n.pool_id = subject.pool_id) THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'work that came through queues stands on nodes of the pool',
-			HINT = 'Stop it first.';
-	END IF;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.clear_pool(rpq_store.operation) IS
@@ -300,6 +349,7 @@ DECLARE
 	gone rpq_store.pool;
 	before jsonb := rpq_store.pool_settings(subject.pool_id);
 	work record;
+	links record;
 	names text[];
 	members text[];
 BEGIN
@@ -314,12 +364,13 @@ BEGIN
 	SELECT coalesce(array_agg(a.name ORDER BY a.name), '{}') INTO members
 	FROM removed AS r JOIN rpq_store.account AS a ON a.account_id = r.account_id;
 	DELETE FROM rpq_store.pool_admin AS a WHERE a.pool_id = gone.pool_id;
-	DELETE FROM rpq_store.profile_pool AS l WHERE l.pool_id = gone.pool_id;
+	SELECT * INTO links FROM rpq_store.unlink_pool(subject);
 	UPDATE rpq_store.pool AS p SET status = 'deleted', deleted_at = rpq.now() WHERE p.pool_id = gone.pool_id;
 	PERFORM rpq_store.record(subject.action, 'pool', gone.pool_id, gone.name, gone.tenant_id, gone.pool_id,
-		before || jsonb_build_object('nodes', names, 'members', members), NULL, subject.operation_id);
+		before || jsonb_build_object('nodes', names, 'members', members, 'profiles', links.profiles), NULL,
+		subject.operation_id);
 	RETURN jsonb_build_object('nodes', names, 'members', cardinality(members), 'stopped', work.stopped,
-		'drafted', work.drafted);
+		'drafted', work.drafted + links.drafted);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_delete(rpq_store.operation) IS

@@ -51,7 +51,8 @@ BEGIN
 		place.source_id, place.type_id);
 	PERFORM rpq_store.check_pool_nodes(type_of, place.node_ids);
 	subject.pool_id := rpq_store.insert_pool(subject, type_of);
-	PERFORM rpq_store.pick_nodes(place.source_id, type_of, create_pool.quota, place.node_ids);
+	PERFORM rpq_store.check_nodes_leave(
+		rpq_store.pick_nodes(place.source_id, type_of, create_pool.quota, place.node_ids));
 	RETURN rpq_store.open_operation('create', 'create_pool', subject.pool_id, subject.pool_id || held,
 		jsonb_strip_nulls(jsonb_build_object('name', subject.name, 'type', subject.type, 'kind', subject.kind,
 			'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
@@ -73,7 +74,8 @@ COMMENT ON FUNCTION rpq.create_pool(text, text, text, rpq.resources, text[], tex
 'faulty_node_rotation, idle_time_sharing: exclusive pools. allow_guarantee: default on. pay_as_you_go: every '
 'workload is non-preemptible. Errors: 42704 unknown object, RQ004 the source has an open operation or is not '
 'ready, 22023 bad argument, RQ003 no whole number of machines, 42710 name taken, RQ006 a named node holds pods, '
-'RQ005 too few idle nodes in the source, 0A000 least_fragmentation, RQ009 fenced. Platform and organisation '
+'RQ005 too few idle nodes in the source, RQ002 reservations of policies could not be served by what it would '
+'have left, 0A000 least_fragmentation, RQ009 fenced. Platform and organisation '
 'administrators';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_source(source_id bigint) RETURNS bigint[]
@@ -184,6 +186,7 @@ BEGIN
 	picked := rpq_store.pick_nodes(source, (subject.arguments->>'type_id')::bigint,
 		(subject.arguments->>'quota')::rpq.resources,
 		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
+	PERFORM rpq_store.check_nodes_leave(picked);
 	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)

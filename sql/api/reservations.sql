@@ -109,34 +109,37 @@ COMMENT ON FUNCTION rpq_store.check_reservations(jsonb, jsonb) IS
 'refuses (RQ002) a change after which more is promised than can be served: before and after are what shortages() says. '
 'The errdetail names policies that exceed what they reach, with both figures';
 
-CREATE OR REPLACE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL,
+	others bigint[] DEFAULT '{}', others_to bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	pools bigint[];
-	gone rpq.resources[];
 	losing bigint[];
+	pools bigint[];
+	amounts rpq.resources[];
 BEGIN
-	SELECT array_agg(g.pool_id), array_agg(OPERATOR(rpq.-) g.amount) INTO losing, gone
-	FROM (SELECT n.pool_id, rpq.sum(n.capacity) AS amount FROM rpq_store.node AS n
-		  WHERE n.node_id = ANY (check_nodes_leave.nodes) AND NOT n.removing
-			AND n.pool_id IS DISTINCT FROM check_nodes_leave.to_id GROUP BY n.pool_id) AS g;
+	SELECT array_agg(DISTINCT n.pool_id) INTO losing
+	FROM rpq_store.node AS n WHERE n.node_id = ANY (check_nodes_leave.nodes || check_nodes_leave.others);
 	-- as a rule no policy reaches the pool
 	IF losing IS NULL OR NOT EXISTS (
 		SELECT FROM rpq_store.profile_pool AS l JOIN rpq_store.queue AS q ON q.profile_id = l.profile_id
 		WHERE l.pool_id = ANY (losing) AND l.state = 'provisioned' AND q.deleted_at IS NULL) THEN
 		RETURN;
 	END IF;
-	pools := losing;
-	IF check_nodes_leave.to_id IS NOT NULL THEN
-		pools := pools || check_nodes_leave.to_id;
-		gone := gone || (SELECT rpq.sum(n.capacity) FROM rpq_store.node AS n
-						 WHERE n.node_id = ANY (check_nodes_leave.nodes)
-						   AND n.pool_id <> check_nodes_leave.to_id);
-	END IF;
-	PERFORM rpq_store.check_reservations(rpq_store.shortages(losing), rpq_store.shortages(losing, false, pools, gone));
+	WITH moved AS (
+		SELECT n.pool_id, CASE WHEN n.node_id = ANY (check_nodes_leave.nodes) THEN check_nodes_leave.to_id
+			ELSE check_nodes_leave.others_to END AS to_id, n.capacity
+		FROM rpq_store.node AS n
+		WHERE n.node_id = ANY (check_nodes_leave.nodes || check_nodes_leave.others) AND NOT n.removing)
+	SELECT array_agg(c.pool_id), array_agg(c.amount) INTO pools, amounts
+	FROM (SELECT m.pool_id, OPERATOR(rpq.-) rpq.sum(m.capacity) FROM moved AS m GROUP BY m.pool_id
+		  UNION ALL
+		  SELECT m.to_id, rpq.sum(m.capacity) FROM moved AS m WHERE m.to_id IS NOT NULL GROUP BY m.to_id)
+		AS c (pool_id, amount);
+	PERFORM rpq_store.check_reservations(rpq_store.shortages(losing),
+		rpq_store.shortages(losing, false, pools, amounts));
 END
 $$;
-COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint) IS
-'refuses (RQ002) to take these nodes out of their pools, into another one (NULL: into none), when reservations could '
-'not be served then';
+COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint, bigint[], bigint) IS
+'refuses (RQ002) to take nodes out of their pools into another one (NULL: into none), and others into a second one, '
+'when reservations could not be served then. The caller holds the turns';

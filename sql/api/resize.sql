@@ -116,6 +116,8 @@ BEGIN
 		plan_resize.adding := choice.adding;
 		plan_resize.removing := choice.removing;
 		plan_resize.busy := choice.busy;
+		PERFORM rpq_store.check_nodes_leave(plan_resize.adding, subject.pool_id, plan_resize.removing,
+			(plan_resize.asked->>'target_id')::bigint);
 		RETURN;
 	END IF;
 	plan_resize.adding := rpq_store.id_array(plan_resize.asked->'add_ids');
@@ -128,11 +130,13 @@ BEGIN
 		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding, false);
 		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing, true);
 	END IF;
+	PERFORM rpq_store.check_nodes_leave(plan_resize.adding, subject.pool_id, plan_resize.removing,
+		(plan_resize.asked->>'target_id')::bigint);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_resize(rpq_store.pool, jsonb) IS
 'the nodes that a resize, asked for with these arguments, adds and removes; refused as it is at the call (RQ003, '
-'RQ006, RQ005). The caller holds the turns and has folded';
+'RQ006, RQ005, RQ002). The caller holds the turns and has folded';
 
 -- ---- the call -------------------------------------------------------------------------------------------------------
 
@@ -215,7 +219,8 @@ COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, t
 'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
 'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
 'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
-'is not where it must be, RQ009 fenced. Administrators of the pool and of a source or target that is not shared';
+'is not where it must be, RQ002 reservations of policies could not be served by what a pool would have left, RQ009 '
+'fenced. Administrators of the pool and of a source or target that is not shared';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -294,6 +299,8 @@ BEGIN
 	PERFORM rpq_store.check_named_nodes(source_id, adding);
 	PERFORM rpq_store.check_named_nodes(subject.pool_id, removing, rpq_store.receives(subject.arguments),
 		rpq_store.receives(subject.arguments));
+	PERFORM rpq_store.check_nodes_leave(adding, subject.pool_id, removing,
+		(subject.arguments->>'target_id')::bigint);
 	RETURN rpq_store.finish_resize(subject, adding, removing);
 END
 $$;
