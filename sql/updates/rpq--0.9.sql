@@ -3082,6 +3082,9 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use', DETAIL = busy,
 			HINT = 'Cordon the nodes and stop what stands on them first, or remove them by force: then it is lost.';
 	END IF;
+	IF NOT coalesce(remove_nodes.force, false) THEN
+		PERFORM rpq_store.check_nodes_leave(gone);
+	END IF;
 	PERFORM rpq_store.record('remove_nodes', 'node', n.node_id, n.name, n.tenant_id, n.pool_id,
 		rpq_store.node_settings(n.node_id), NULL)
 	FROM rpq_store.node AS n WHERE n.node_id = ANY (gone);
@@ -3103,7 +3106,8 @@ $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
 'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
 'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
-'or room kept for one (the errdetail counts them). Platform administrators';
+'or room kept for one (the errdetail counts them); without force also RQ002 reservations of policies could not be '
+'served by what is left. Platform administrators';
 
 CREATE FUNCTION rpq_store.node_busy(node_id bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -4448,7 +4452,8 @@ BEGIN
 		place.source_id, place.type_id);
 	PERFORM rpq_store.check_pool_nodes(type_of, place.node_ids);
 	subject.pool_id := rpq_store.insert_pool(subject, type_of);
-	PERFORM rpq_store.pick_nodes(place.source_id, type_of, create_pool.quota, place.node_ids);
+	PERFORM rpq_store.check_nodes_leave(
+		rpq_store.pick_nodes(place.source_id, type_of, create_pool.quota, place.node_ids));
 	RETURN rpq_store.open_operation('create', 'create_pool', subject.pool_id, subject.pool_id || held,
 		jsonb_strip_nulls(jsonb_build_object('name', subject.name, 'type', subject.type, 'kind', subject.kind,
 			'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
@@ -4470,7 +4475,8 @@ COMMENT ON FUNCTION rpq.create_pool(text, text, text, rpq.resources, text[], tex
 'faulty_node_rotation, idle_time_sharing: exclusive pools. allow_guarantee: default on. pay_as_you_go: every '
 'workload is non-preemptible. Errors: 42704 unknown object, RQ004 the source has an open operation or is not '
 'ready, 22023 bad argument, RQ003 no whole number of machines, 42710 name taken, RQ006 a named node holds pods, '
-'RQ005 too few idle nodes in the source, 0A000 least_fragmentation, RQ009 fenced. Platform and organisation '
+'RQ005 too few idle nodes in the source, RQ002 reservations of policies could not be served by what it would '
+'have left, 0A000 least_fragmentation, RQ009 fenced. Platform and organisation '
 'administrators';
 
 CREATE FUNCTION rpq_store.check_source(source_id bigint) RETURNS bigint[]
@@ -4581,6 +4587,7 @@ BEGIN
 	picked := rpq_store.pick_nodes(source, (subject.arguments->>'type_id')::bigint,
 		(subject.arguments->>'quota')::rpq.resources,
 		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
+	PERFORM rpq_store.check_nodes_leave(picked);
 	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)
@@ -5597,37 +5604,40 @@ COMMENT ON FUNCTION rpq_store.check_reservations(jsonb, jsonb) IS
 'refuses (RQ002) a change after which more is promised than can be served: before and after are what shortages() says. '
 'The errdetail names policies that exceed what they reach, with both figures';
 
-CREATE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL) RETURNS void
+CREATE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL,
+	others bigint[] DEFAULT '{}', others_to bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	pools bigint[];
-	gone rpq.resources[];
 	losing bigint[];
+	pools bigint[];
+	amounts rpq.resources[];
 BEGIN
-	SELECT array_agg(g.pool_id), array_agg(OPERATOR(rpq.-) g.amount) INTO losing, gone
-	FROM (SELECT n.pool_id, rpq.sum(n.capacity) AS amount FROM rpq_store.node AS n
-		  WHERE n.node_id = ANY (check_nodes_leave.nodes) AND NOT n.removing
-			AND n.pool_id IS DISTINCT FROM check_nodes_leave.to_id GROUP BY n.pool_id) AS g;
+	SELECT array_agg(DISTINCT n.pool_id) INTO losing
+	FROM rpq_store.node AS n WHERE n.node_id = ANY (check_nodes_leave.nodes || check_nodes_leave.others);
 	-- as a rule no policy reaches the pool
 	IF losing IS NULL OR NOT EXISTS (
 		SELECT FROM rpq_store.profile_pool AS l JOIN rpq_store.queue AS q ON q.profile_id = l.profile_id
 		WHERE l.pool_id = ANY (losing) AND l.state = 'provisioned' AND q.deleted_at IS NULL) THEN
 		RETURN;
 	END IF;
-	pools := losing;
-	IF check_nodes_leave.to_id IS NOT NULL THEN
-		pools := pools || check_nodes_leave.to_id;
-		gone := gone || (SELECT rpq.sum(n.capacity) FROM rpq_store.node AS n
-						 WHERE n.node_id = ANY (check_nodes_leave.nodes)
-						   AND n.pool_id <> check_nodes_leave.to_id);
-	END IF;
-	PERFORM rpq_store.check_reservations(rpq_store.shortages(losing), rpq_store.shortages(losing, false, pools, gone));
+	WITH moved AS (
+		SELECT n.pool_id, CASE WHEN n.node_id = ANY (check_nodes_leave.nodes) THEN check_nodes_leave.to_id
+			ELSE check_nodes_leave.others_to END AS to_id, n.capacity
+		FROM rpq_store.node AS n
+		WHERE n.node_id = ANY (check_nodes_leave.nodes || check_nodes_leave.others) AND NOT n.removing)
+	SELECT array_agg(c.pool_id), array_agg(c.amount) INTO pools, amounts
+	FROM (SELECT m.pool_id, OPERATOR(rpq.-) rpq.sum(m.capacity) FROM moved AS m GROUP BY m.pool_id
+		  UNION ALL
+		  SELECT m.to_id, rpq.sum(m.capacity) FROM moved AS m WHERE m.to_id IS NOT NULL GROUP BY m.to_id)
+		AS c (pool_id, amount);
+	PERFORM rpq_store.check_reservations(rpq_store.shortages(losing),
+		rpq_store.shortages(losing, false, pools, amounts));
 END
 $$;
-COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint) IS
-'refuses (RQ002) to take these nodes out of their pools, into another one (NULL: into none), when reservations could '
-'not be served then';
+COMMENT ON FUNCTION rpq_store.check_nodes_leave(bigint[], bigint, bigint[], bigint) IS
+'refuses (RQ002) to take nodes out of their pools into another one (NULL: into none), and others into a second one, '
+'when reservations could not be served then. The caller holds the turns';
 -- Profiles: job sizes with the pools that may serve them, in routing order.
 --
 -- Writes profile and profile_pool.  What is saved is written under the row of the profile alone: no cycle reads it.
@@ -8163,6 +8173,8 @@ BEGIN
 		plan_resize.adding := choice.adding;
 		plan_resize.removing := choice.removing;
 		plan_resize.busy := choice.busy;
+		PERFORM rpq_store.check_nodes_leave(plan_resize.adding, subject.pool_id, plan_resize.removing,
+			(plan_resize.asked->>'target_id')::bigint);
 		RETURN;
 	END IF;
 	plan_resize.adding := rpq_store.id_array(plan_resize.asked->'add_ids');
@@ -8175,11 +8187,13 @@ BEGIN
 		PERFORM rpq_store.refuse_moves((plan_resize.asked->>'source_id')::bigint, plan_resize.adding, false);
 		PERFORM rpq_store.refuse_moves(subject.pool_id, plan_resize.removing, true);
 	END IF;
+	PERFORM rpq_store.check_nodes_leave(plan_resize.adding, subject.pool_id, plan_resize.removing,
+		(plan_resize.asked->>'target_id')::bigint);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.plan_resize(rpq_store.pool, jsonb) IS
 'the nodes that a resize, asked for with these arguments, adds and removes; refused as it is at the call (RQ003, '
-'RQ006, RQ005). The caller holds the turns and has folded';
+'RQ006, RQ005, RQ002). The caller holds the turns and has folded';
 
 -- ---- the call -------------------------------------------------------------------------------------------------------
 
@@ -8262,7 +8276,8 @@ COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, t
 'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
 'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
 'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
-'is not where it must be, RQ009 fenced. Administrators of the pool and of a source or target that is not shared';
+'is not where it must be, RQ002 reservations of policies could not be served by what a pool would have left, RQ009 '
+'fenced. Administrators of the pool and of a source or target that is not shared';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -8341,6 +8356,8 @@ BEGIN
 	PERFORM rpq_store.check_named_nodes(source_id, adding);
 	PERFORM rpq_store.check_named_nodes(subject.pool_id, removing, rpq_store.receives(subject.arguments),
 		rpq_store.receives(subject.arguments));
+	PERFORM rpq_store.check_nodes_leave(adding, subject.pool_id, removing,
+		(subject.arguments->>'target_id')::bigint);
 	RETURN rpq_store.finish_resize(subject, adding, removing);
 END
 $$;
@@ -8527,7 +8544,8 @@ BEGIN
 		'to_pool', target.name, 'target_id', target.pool_id,
 		'instance_type', (SELECT t.name FROM rpq_store.instance_type AS t WHERE t.type_id = type_of),
 		'type_id', type_of, 'evacuate', coalesce(move_nodes.evacuate, false)));
-	PERFORM rpq_store.plan_move(source.pool_id, asked);
+	PERFORM rpq_store.check_nodes_leave(m.picked, target.pool_id)
+	FROM rpq_store.plan_move(source.pool_id, asked) AS m;
 	subject := CASE WHEN target.type = 'shared' THEN source ELSE target END;
 	RETURN rpq_store.open_operation('move', 'move_nodes', subject.pool_id,
 		ARRAY(SELECT p.pool_id FROM rpq_store.pool AS p
@@ -8542,7 +8560,8 @@ COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
 'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
 'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
 'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
-'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ009 fenced. '
+'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ002 reservations of '
+'policies could not be served by what from_pool would have left, RQ009 fenced. '
 'Administrators of both pools, of which a shared one need not be administered';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
@@ -8584,6 +8603,7 @@ AS $$
 DECLARE
 	scopes bigint[] := rpq_store.operation_scopes(subject.operation_id);
 	source_id bigint := (subject.arguments->>'source_id')::bigint;
+	target_id bigint := (subject.arguments->>'target_id')::bigint;
 	plan record;
 	nodes bigint[];
 BEGIN
@@ -8591,6 +8611,7 @@ BEGIN
 	PERFORM rpq_store.check_pool_status(p) FROM rpq_store.pool AS p WHERE p.pool_id = ANY (scopes) ORDER BY p.pool_id;
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_move(source_id, subject.arguments);
+		PERFORM rpq_store.check_nodes_leave(plan.picked, target_id);
 		IF plan.busy = '{}' THEN
 			RETURN rpq_store.finish_move(subject, plan.picked);
 		END IF;
@@ -8608,6 +8629,7 @@ BEGIN
 	nodes := rpq_store.id_array(subject.state->'moving');
 	PERFORM rpq_store.check_named_nodes(source_id, nodes, rpq_store.receives(subject.arguments),
 		rpq_store.receives(subject.arguments));
+	PERFORM rpq_store.check_nodes_leave(nodes, target_id);
 	RETURN rpq_store.finish_move(subject, nodes);
 END
 $$;
@@ -8786,7 +8808,7 @@ AS $$
 	WITH door AS (
 		SELECT DISTINCT q.queue_id FROM rpq_store.profile_pool AS l
 		JOIN rpq_store.queue AS q ON q.profile_id = l.profile_id AND q.deleted_at IS NULL
-		WHERE l.pool_id = $1),
+		WHERE l.pool_id = $1 AND l.state = 'provisioned'),
 	live AS (
 		SELECT w.workload_id FROM rpq_store.workload AS w
 		WHERE w.status IN ('queued', 'starting', 'running') AND w.ended_at IS NULL AND w.scope_id = $1
@@ -8861,11 +8883,61 @@ END
 $$;
 COMMENT ON FUNCTION rpq.delete_pool(text, boolean) IS
 'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. force: '
-'what runs in it is stopped, what is queued becomes draft, members, administrators and links of profiles go, its '
-'nodes go back to the shared pool. The name is free then; history, usage and ledger keep its id. Errors: 42704 unknown '
-'pool, RQ004 the pool is being created or deleted or has an open operation, 22023 a shared pool, RQ006 something '
-'stands against it (1 node, 2 members, 1 queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a '
-'workload of it locked (the worker tries again), RQ009 fenced. Administrators of the pool';
+'what runs in it is stopped (also what came through queues), what is queued becomes draft (in a queue, only when no '
+'other pool serves it), members, administrators and links of profiles go, its nodes go back to the shared pool. The '
+'name is free then; history, usage and ledger keep its id. Errors: 42704 unknown pool, RQ004 the pool is being created '
+'or deleted or has an open operation, 22023 a shared pool, RQ006 something stands against it (1 node, 2 members, 1 '
+'queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a workload of it locked (the worker tries '
+'again), RQ009 fenced. Administrators of the pool';
+
+-- What borrows room in the pool goes back to its own.
+CREATE FUNCTION rpq_store.stop_through_queues(pool_id bigint, actor text) RETURNS int
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH placed AS (
+		SELECT DISTINCT w.workload_id, w.attempt,
+			CASE WHEN w.pool_id = $1 THEN 'stopped' ELSE 'queued' END AS ends
+		FROM rpq_store.node AS n
+		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+		WHERE n.pool_id = $1 AND w.status IN ('starting', 'running')),
+	listed AS (
+		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts, array_agg(p.ends) AS ends,
+			array_agg('pool_deleted'::text) AS causes, array_agg('the pool was deleted'::text) AS details
+		FROM placed AS p)
+	SELECT count(*) FILTER (WHERE e.status = 'stopped')::int
+	FROM listed AS l
+	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $2, rpq.now()) AS e
+$$;
+COMMENT ON FUNCTION rpq_store.stop_through_queues(bigint, text) IS
+'stops what came through queues and stands on nodes of the pool, and sends back to its queue what only borrows there; '
+'returns how many it stopped. A row that its client keeps locked is passed over';
+
+CREATE FUNCTION rpq_store.unlink_pool(subject rpq_store.operation, OUT profiles text[], OUT drafted int)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	shut bigint[];
+BEGIN
+	WITH gone AS (
+		DELETE FROM rpq_store.profile_pool AS l WHERE l.pool_id = subject.pool_id RETURNING l.profile_id)
+	SELECT coalesce(array_agg(f.name ORDER BY f.name), '{}'), array_agg(f.profile_id) INTO unlink_pool.profiles, shut
+	FROM rpq_store.profile AS f WHERE f.profile_id IN (SELECT g.profile_id FROM gone AS g);
+	SELECT array_agg(q.queue_id) INTO shut FROM rpq_store.queue AS q
+	WHERE q.profile_id = ANY (shut) AND q.deleted_at IS NULL
+	  AND rpq_store.profile_pools(q.profile_id, 'provisioned') = '{}';
+	SELECT coalesce(sum(rpq_store.draft_queued(u.queue_id, NULL, 'pool_deleted',
+		'the last pool of the queue was deleted', subject.initiator)), 0)::int INTO unlink_pool.drafted
+	FROM unnest(shut) AS u (queue_id);
+	IF EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.scope_id = ANY (shut) AND w.status = 'queued') THEN
+		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a client has a workload of a queue of the pool in hand';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.unlink_pool(rpq_store.operation) IS
+'takes the pool of an operation out of all profiles, saved and provisioned, whose names are returned; what waits in a '
+'queue of which no other pool is left becomes draft, and is counted. 55P03 when a client keeps such a row locked';
 
 CREATE FUNCTION rpq_store.clear_pool(subject rpq_store.operation, OUT stopped int, OUT drafted int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -8876,17 +8948,16 @@ BEGIN
 		subject.initiator);
 	clear_pool.drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
 		subject.initiator);
+	clear_pool.stopped := clear_pool.stopped + rpq_store.stop_through_queues(subject.pool_id, subject.initiator);
 	IF EXISTS (SELECT FROM rpq_store.workload AS w
 			   WHERE w.scope_id = subject.pool_id AND w.status IN ('queued', 'starting', 'running')
-				 AND w.ended_at IS NULL) THEN
+				 AND w.ended_at IS NULL)
+		OR EXISTS (SELECT FROM rpq_store.node AS n JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+				   JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
+				   WHERE n.pool_id = subject.pool_id AND w.status IN ('starting', 'running')) THEN
 		RAISE EXCEPTION USING ERRCODE = '55P03', MESSAGE = 'a client has a workload of the pool in hand';
 	END IF;
 	PERFORM rpq_store.fold(ARRAY[subject.pool_id]);
-	IF EXISTS (SELECT FROM rpq_store.node AS n JOIN rpq_store.pod AS p ON p.node_id = n.node_id
-			   WHERE n.pool_id = subject.pool_id) THEN
-		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'work that came through queues stands on nodes of the pool',
-			HINT = 'Stop it first.';
-	END IF;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.clear_pool(rpq_store.operation) IS
@@ -8924,6 +8995,7 @@ DECLARE
 	gone rpq_store.pool;
 	before jsonb := rpq_store.pool_settings(subject.pool_id);
 	work record;
+	links record;
 	names text[];
 	members text[];
 BEGIN
@@ -8938,12 +9010,13 @@ BEGIN
 	SELECT coalesce(array_agg(a.name ORDER BY a.name), '{}') INTO members
 	FROM removed AS r JOIN rpq_store.account AS a ON a.account_id = r.account_id;
 	DELETE FROM rpq_store.pool_admin AS a WHERE a.pool_id = gone.pool_id;
-	DELETE FROM rpq_store.profile_pool AS l WHERE l.pool_id = gone.pool_id;
+	SELECT * INTO links FROM rpq_store.unlink_pool(subject);
 	UPDATE rpq_store.pool AS p SET status = 'deleted', deleted_at = rpq.now() WHERE p.pool_id = gone.pool_id;
 	PERFORM rpq_store.record(subject.action, 'pool', gone.pool_id, gone.name, gone.tenant_id, gone.pool_id,
-		before || jsonb_build_object('nodes', names, 'members', members), NULL, subject.operation_id);
+		before || jsonb_build_object('nodes', names, 'members', members, 'profiles', links.profiles), NULL,
+		subject.operation_id);
 	RETURN jsonb_build_object('nodes', names, 'members', cardinality(members), 'stopped', work.stopped,
-		'drafted', work.drafted);
+		'drafted', work.drafted + links.drafted);
 END
 $$;
 COMMENT ON FUNCTION rpq_store.op_delete(rpq_store.operation) IS
