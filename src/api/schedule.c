@@ -20,6 +20,7 @@
 #include "api/due.h"
 #include "rpq.h"
 #include "store/cycle.h"
+#include "store/sets.h"
 #include "store/spi.h"
 #include "store/sweep.h"
 
@@ -246,20 +247,34 @@ scopes_to_schedule(FunctionCallInfo fcinfo, bool dry_run, int *n)
 static RpqStatement draft_late = {"SELECT rpq_store.draft_late($1)", 1, {INT8OID}};
 
 /*
- * What came into a pool after its deletion becomes a draft (pool_life.sql), by whoever counts it: nobody looks again at
- * what is counted.  Whether there was any.
+ * What came into a pool or a queue after its deletion becomes a draft (pool_life.sql), by whoever counts it: nobody
+ * looks again at what is counted.  Whether there was any.
  */
 static bool
 draft_late_arrivals(Book *book)
 {
+	HASH_SEQ_STATUS seq;
+	LaneRow    *lane;
+	int64	   *scopes = palloc(sizeof(int64) * Max(book->nscopes, 1));
 	bool		any = false;
+	int			n = 0;
 
-	for (int i = 0; i < book->nscopes; i++)
+	hash_seq_init(&seq, book->lanes);
+	while ((lane = hash_seq_search(&seq)) != NULL)
 	{
-		Datum		values[1] = {Int64GetDatum(book->scopes[i].scope_id)};
+		Scope	   *scope = book_scope(book, lane->key.scope_id);
 
-		if (strcmp(book->scopes[i].status, "deleted") != 0)
+		if (lane->waiting <= 0 || !scope->deleted)
 			continue;
+		/* once for all of its lanes */
+		scope->deleted = false;
+		scopes[n++] = scope->scope_id;
+	}
+	qsort(scopes, n, sizeof(int64), id_order);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		values[1] = {Int64GetDatum(scopes[i])};
+
 		rpq_exec(&draft_late, values, NULL);
 		any = any || rpq_column_int64(0, 1, 0) > 0;
 		SPI_freetuptable(SPI_tuptable);
@@ -286,7 +301,7 @@ rpq_schedule(PG_FUNCTION_ARGS)
 		int64	   *unswept;
 		int			nunswept;
 
-		n = cycle_take_turns(scopes, n, false, scopes);
+		scopes = cycle_take_turns(scopes, n, &n);
 		nunswept = sweep_find(scopes, n, &unswept);
 		sweep(unswept, nunswept);
 	}
@@ -311,30 +326,30 @@ rpq_schedule(PG_FUNCTION_ARGS)
 }
 
 /*
- * Scopes whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop
- * the others, whose work is rolled back with it only once.
+ * Sets whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop the
+ * others, whose work is rolled back with it only once.
  */
-typedef struct FailedScope
+typedef struct FailedSet
 {
-	int64		scope_id;
+	int64		first;			/* its least scope */
 	TimestampTz retry_at;
 	int			failures;
-} FailedScope;
+} FailedSet;
 
-#define MAX_FAILED_SCOPES 64
+#define MAX_FAILED_SETS 64
 
-static FailedScope failed_scopes[MAX_FAILED_SCOPES];
+static FailedSet failed_sets[MAX_FAILED_SETS];
 
 static void
-note_failure(int64 scope_id)
+note_failure(int64 first)
 {
-	FailedScope *slot = NULL;
+	FailedSet *slot = NULL;
 
-	for (int i = 0; i < MAX_FAILED_SCOPES; i++)
+	for (int i = 0; i < MAX_FAILED_SETS; i++)
 	{
-		FailedScope *f = &failed_scopes[i];
+		FailedSet *f = &failed_sets[i];
 
-		if (f->scope_id == scope_id)
+		if (f->first == first)
 		{
 			slot = f;
 			break;
@@ -342,18 +357,18 @@ note_failure(int64 scope_id)
 		if (slot == NULL || f->retry_at < slot->retry_at)
 			slot = f;
 	}
-	slot->failures = slot->scope_id == scope_id ? slot->failures + 1 : 1;
-	slot->scope_id = scope_id;
+	slot->failures = slot->first == first ? slot->failures + 1 : 1;
+	slot->first = first;
 	slot->retry_at = GetCurrentTimestamp() + INT64CONST(1000000) * (1 << Min(slot->failures, 6));
 }
 
 static void
-note_success(int64 scope_id)
+note_success(int64 first)
 {
-	for (int i = 0; i < MAX_FAILED_SCOPES; i++)
+	for (int i = 0; i < MAX_FAILED_SETS; i++)
 	{
-		if (failed_scopes[i].scope_id == scope_id)
-			failed_scopes[i] = (FailedScope) {0};
+		if (failed_sets[i].first == first)
+			failed_sets[i] = (FailedSet) {0};
 	}
 }
 
@@ -367,8 +382,8 @@ without_failed(int64 *scopes, int n)
 	{
 		bool		failed = false;
 
-		for (int j = 0; j < MAX_FAILED_SCOPES; j++)
-			failed = failed || (failed_scopes[j].scope_id == scopes[i] && failed_scopes[j].retry_at > now);
+		for (int j = 0; j < MAX_FAILED_SETS; j++)
+			failed = failed || (failed_sets[j].first == sets_first(scopes[i]) && failed_sets[j].retry_at > now);
 		if (!failed)
 			scopes[kept++] = scopes[i];
 	}
@@ -383,17 +398,18 @@ typedef struct CycleSum
 	bool		more;
 } CycleSum;
 
+/* One set. */
 static void
-run_one(int64 scope_id, bool unswept, CycleSum *sum)
+run_one(const int64 *scopes, int n, const int64 *unswept, int nunswept, CycleSum *sum)
 {
 	Book	   *book;
 	CyclePlan  *plan;
 
-	if (unswept)
-		sweep(&scope_id, 1);
-	book = cycle_open(&scope_id, 1, CYCLE_ACT_AGAIN);
+	sweep(unswept, nunswept);
+	book = cycle_open(scopes, n, CYCLE_ACT_AGAIN);
 	plan = cycle_decide(book, rpq_cycle_batch, false);
 	book_apply(book, plan);
+	sum->pools += book->npools;
 	sum->entries += book->nentries;
 	sum->admitted += plan == NULL ? 0 : plan->nadmissions;
 	sum->more = sum->more || (plan != NULL && plan->more);
@@ -422,6 +438,52 @@ either(const int64 *a, int *na, const int64 *b, int nb)
 	return all;
 }
 
+/* Sets one after the other, and in each its scopes by id. */
+static int
+set_order(const void *a, const void *b)
+{
+	int64		x = sets_first(*(const int64 *) a);
+	int64		y = sets_first(*(const int64 *) b);
+
+	return x < y ? -1 : x > y ? 1 : id_order(a, b);
+}
+
+/* Of some scopes, those that are in a list; both by id. */
+static int64 *
+of_these(const int64 *scopes, int n, const int64 *list, int nlist, int *nboth)
+{
+	int64	   *both = palloc(sizeof(int64) * Max(n, 1));
+
+	*nboth = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&scopes[i], list, nlist, sizeof(int64), id_order) != NULL)
+			both[(*nboth)++] = scopes[i];
+	}
+	return both;
+}
+
+/* One set; a failure is remembered. */
+static void
+try_one(const int64 *scopes, int n, const int64 *unswept, int nunswept, CycleSum *sum)
+{
+	int			nsweeping;
+	int64	   *sweeping = of_these(scopes, n, unswept, nunswept, &nsweeping);
+	int64		first = sets_first(scopes[0]);
+
+	PG_TRY();
+	{
+		run_one(scopes, n, sweeping, nsweeping, sum);
+	}
+	PG_CATCH();
+	{
+		note_failure(first);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	note_success(first);
+}
+
 static void
 run_due(CycleSum *sum)
 {
@@ -429,29 +491,26 @@ run_due(CycleSum *sum)
 	int			n = due_scopes(&due);
 	int64	   *unswept;
 	int			nunswept = sweep_find_sometimes(&unswept);
+	int			size;
 
 	due = either(due, &n, unswept, nunswept);
 	n = without_failed(due, n);
-	sum->pools = cycle_take_turns(due, n, true, due);
-	for (volatile int i = 0; i < sum->pools; i++)
+	if (n == 0)
+		return;
+	due = cycle_try_turns(due, n, &n);
+	qsort(due, n, sizeof(int64), set_order);
+	for (int i = 0; i < n; i += size)
 	{
-		PG_TRY();
-		{
-			run_one(due[i], bsearch(&due[i], unswept, nunswept, sizeof(int64), id_order) != NULL, sum);
-			note_success(due[i]);
-		}
-		PG_CATCH();
-		{
-			note_failure(due[i]);
-			PG_RE_THROW();
-		}
-		PG_END_TRY();
+		size = 1;
+		while (i + size < n && sets_first(due[i + size]) == sets_first(due[i]))
+			size++;
+		try_one(due + i, size, unswept, nunswept, sum);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
 
 /*
- * rpq_store.run_cycles(): the worker's cycle over every scope that has something to do and whose turn is free.  Returns
+ * rpq_store.run_cycles(): the worker's cycle over every set that has something to do and whose turns are free.  Returns
  * (more, changed, summary).
  */
 Datum

@@ -1,7 +1,7 @@
 /*
  * turns.c
  *
- * What administrators' functions, in SQL, call of the store: take_turns and fold.
+ * What administrators' functions, in SQL, call of the store: take_turns and fold.  Both are about whole sets (sets.h).
  *
  * take_turns locks rows of turn (FOR NO KEY UPDATE, in id order) and changes them; fold writes what a cycle writes that
  * decides nothing (apply_plan.c), under turns that the caller holds.
@@ -18,11 +18,13 @@
 #include "api/api.h"
 #include "store/cycle.h"
 #include "store/place.h"
+#include "store/sets.h"
 #include "store/spi.h"
 #include "worker/worker.h"
 
 PG_FUNCTION_INFO_V1(rpq_take_turns);
 PG_FUNCTION_INFO_V1(rpq_fold);
+PG_FUNCTION_INFO_V1(rpq_connected);
 
 static RpqStatement change_turns = {
 	"UPDATE rpq_store.turn SET room_epoch = room_epoch + 1 WHERE scope_id = ANY ($1) RETURNING scope_id, ctid",
@@ -79,7 +81,7 @@ change(const int64 *scopes, int n)
 }
 
 /*
- * rpq_store.take_turns(scopes bigint[]): for everything but a cycle that changes what a cycle reads.  The turns are
+ * rpq_store.take_turns(scopes bigint[]), and of all that are tied to them: for everything but a cycle that changes what a cycle reads.  The turns are
  * changed, not only locked: see the lock rule.
  */
 Datum
@@ -87,12 +89,12 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 {
 	int			n;
 	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
-	int64	   *taken = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *taken;
 	int			ntaken;
 
 	SPI_connect();
 	rpq_check_fence();
-	ntaken = cycle_take_turns(scopes, n, false, taken);
+	taken = cycle_take_turns(scopes, n, &ntaken);
 	for (int i = 0; i < n; i++)
 	{
 		bool		found = false;
@@ -112,6 +114,27 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 }
 
 /*
+ * rpq_store.connected(scopes bigint[]): these and all that are tied to them.
+ */
+Datum
+rpq_connected(PG_FUNCTION_ARGS)
+{
+	int			n;
+	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
+	MemoryContext context = CurrentMemoryContext;
+	MemoryContext old;
+	Datum		result;
+
+	SPI_connect();
+	scopes = sets_extend(scopes, n, &n);
+	old = MemoryContextSwitchTo(context);
+	result = rpq_int8_array(scopes, n);
+	MemoryContextSwitchTo(old);
+	SPI_finish();
+	PG_RETURN_DATUM(result);
+}
+
+/*
  * rpq_store.fold(scopes bigint[]): the counting half of a cycle, for operations that need exact balances.
  */
 Datum
@@ -120,9 +143,15 @@ rpq_fold(PG_FUNCTION_ARGS)
 	int			n;
 	int64	   *scopes = scope_array(PG_GETARG_DATUM(0), &n);
 	Book	   *book;
+	int64	   *whole;
+	int			nwhole;
 
 	SPI_connect();
-	book = cycle_open(scopes, n, CYCLE_ACT);
+	whole = sets_extend(scopes, n, &nwhole);
+	/* the caller took the turns; only a set that it has just tied to more may have gained some */
+	if (nwhole > n)
+		whole = cycle_take_turns(scopes, n, &nwhole);
+	book = cycle_open(whole, nwhole, CYCLE_ACT);
 	book_load_nodes(book, false);
 	book_apply(book, NULL);
 	cycle_close(book);

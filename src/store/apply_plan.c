@@ -26,10 +26,12 @@ static RpqStatement admit_workloads = {
 	"   SET status = 'starting', attempt = a.attempt, pool_id = a.pool_id, type_id = a.type_id,"
 	"       nodes = CASE WHEN a.many THEN a.nodes::text[] ELSE ARRAY[a.nodes] END,"
 	"       started_at = $7, deadline = $7 + w.max_runtime, running_at = NULL, cause = NULL, detail = NULL,"
-	"       not_before = NULL"
-	"  FROM unnest($1, $2, $3, $4, $5, $6) AS a (workload_id, attempt, pool_id, type_id, nodes, many)"
+	"       not_before = NULL, policy_id = NULLIF(a.policy_id, 0), lender_id = NULLIF(a.lender_id, 0)"
+	"  FROM unnest($1, $2, $3, $4, $5, $6, $8, $9)"
+	"    AS a (workload_id, attempt, pool_id, type_id, nodes, many, policy_id, lender_id)"
 	" WHERE w.workload_id = a.workload_id",
-	7, {INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID, TIMESTAMPTZOID}
+	9, {INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID, TIMESTAMPTZOID, INT8ARRAYOID,
+		INT8ARRAYOID}
 };
 
 static RpqStatement insert_pods = {
@@ -42,14 +44,14 @@ static RpqStatement insert_pods = {
 
 static RpqStatement insert_entries = {
 	"INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt,"
-	"                             waiting, kind, status, actor, resources)"
+	"                             waiting, kind, status, actor, resources, lender_id)"
 	" SELECT e.scope_id, $9, e.workload_id, e.shape, e.account_id, NULLIF(e.policy_id, 0), e.pool_id, e.type_id,"
-	"        e.attempt, -1, 'admit', 'starting', 'system', e.resources"
-	"   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $10)"
-	"     AS e (scope_id, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, resources)"
+	"        e.attempt, -1, 'admit', 'starting', 'system', e.resources, NULLIF(e.lender_id, 0)"
+	"   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)"
+	"     AS e (scope_id, workload_id, shape, account_id, policy_id, pool_id, type_id, attempt, resources, lender_id)"
 	" RETURNING entry_id",
-	10, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID,
-		 TIMESTAMPTZOID, RPQ_RESOURCES_ARRAY_ARG}
+	11, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID,
+		 TIMESTAMPTZOID, RPQ_RESOURCES_ARRAY_ARG, INT8ARRAYOID}
 };
 
 static RpqStatement delete_pods = {
@@ -102,6 +104,13 @@ node_names(const World *world, const Admission *admission)
 	return text.data;
 }
 
+/* The pool whose idle room is borrowed; 0: none. */
+static int64
+lender_of(const Book *book, const Admission *a)
+{
+	return a->pool == a->home ? 0 : book->world->pools[a->pool].pool_id;
+}
+
 static void
 write_workloads(Book *book, CyclePlan *plan)
 {
@@ -112,7 +121,9 @@ write_workloads(Book *book, CyclePlan *plan)
 	int64	   *types = palloc(sizeof(int64) * n);
 	Datum	   *nodes = palloc(sizeof(Datum) * n);
 	Datum	   *many = palloc(sizeof(Datum) * n);
-	Datum		values[7];
+	int64	   *policies = palloc(sizeof(int64) * n);
+	int64	   *lenders = palloc(sizeof(int64) * n);
+	Datum		values[9];
 
 	for (int i = 0; i < n; i++)
 	{
@@ -120,7 +131,9 @@ write_workloads(Book *book, CyclePlan *plan)
 
 		ids[i] = a->member.workload_id;
 		attempts[i] = a->member.attempt + 1;
-		pools[i] = book->world->pools[a->pool].pool_id;
+		pools[i] = book->world->pools[a->home].pool_id;
+		policies[i] = a->lane->policy_id;
+		lenders[i] = lender_of(book, a);
 		types[i] = book->type_ids[a->type];
 		many[i] = BoolGetDatum(a->npods > 1);
 		nodes[i] = CStringGetTextDatum(a->npods > 1 ? node_names(book->world, a) :
@@ -133,6 +146,8 @@ write_workloads(Book *book, CyclePlan *plan)
 	values[4] = rpq_datum_array(nodes, NULL, n, TEXTOID);
 	values[5] = rpq_datum_array(many, NULL, n, BOOLOID);
 	values[6] = TimestampTzGetDatum(book->now);
+	values[7] = rpq_int8_array(policies, n);
+	values[8] = rpq_int8_array(lenders, n);
 	if (rpq_exec(&admit_workloads, values, NULL) != (uint64) n)
 		elog(ERROR, "an admitted workload's row is gone");
 }
@@ -234,25 +249,26 @@ static void
 count_admission(Book *book, Admission *a, LaneRow *lane, Resources *total)
 {
 	Scope	   *scope = book_scope(book, lane->key.scope_id);
-	Cell	   *cell = book_cell(book, book->world->pools[a->pool].pool_id, book->type_ids[a->type], lane->account_id,
-								 a->lane->policy_id);
+	Cell	   *cell = book_cell(book, book->world->pools[a->home].pool_id, book->type_ids[a->type], lane->account_id,
+								 a->lane->policy_id, lender_of(book, a));
 
 	cell->amount = cell->amount == NULL ? resources_copy(total) : resources_add(cell->amount, total);
 	cell->changed = true;
 	lane->waiting--;
 	lane->changed = true;
 	scope->changed = true;
-	book_scope(book, cell->key.pool_id)->changed = true;
+	book->pools[a->home]->changed = true;
+	book->pools[a->pool]->changed = true;
 }
 
 static void
 write_entries(Book *book, CyclePlan *plan)
 {
 	int			n = plan->nadmissions;
-	int64	   *numbers = palloc(sizeof(int64) * n * 7);
+	int64	   *numbers = palloc(sizeof(int64) * n * 8);
 	int32	   *attempts = palloc(sizeof(int32) * n);
 	Datum	   *resources = palloc(sizeof(Datum) * n);
-	Datum		values[10];
+	Datum		values[11];
 
 	for (int i = 0; i < n; i++)
 	{
@@ -265,8 +281,9 @@ write_entries(Book *book, CyclePlan *plan)
 		numbers[2 * n + i] = lane->key.shape;
 		numbers[3 * n + i] = lane->account_id;
 		numbers[4 * n + i] = a->lane->policy_id;
-		numbers[5 * n + i] = book->world->pools[a->pool].pool_id;
+		numbers[5 * n + i] = book->world->pools[a->home].pool_id;
 		numbers[6 * n + i] = book->type_ids[a->type];
+		numbers[7 * n + i] = lender_of(book, a);
 		attempts[i] = a->member.attempt + 1;
 		resources[i] = ResourcesPGetDatum(total);
 		count_admission(book, a, lane, total);
@@ -276,6 +293,7 @@ write_entries(Book *book, CyclePlan *plan)
 	values[7] = rpq_int4_array(attempts, n);
 	values[8] = TimestampTzGetDatum(book->now);
 	values[9] = rpq_datum_array(resources, NULL, n, rpq_resources_oid());
+	values[10] = rpq_int8_array(numbers + 7 * n, n);
 	rpq_exec(&insert_entries, values, NULL);
 	advance_own_entry(book);
 }
@@ -372,7 +390,7 @@ settle_lane(Book *book, Lane *lane, LaneRow *row)
 	{
 		code = reason_code_name(lane->reason->code);
 		sentence = reason_sentence(book->world, lane->reason);
-		epoch = scope->room_epoch;
+		epoch = book_epoch(book, scope);
 	}
 	if (row->changed || epoch != row->blocked_at_epoch || (code == NULL) != (row->reason_code == NULL) ||
 		(code != NULL && (strcmp(code, row->reason_code) != 0 || row->reason == NULL ||

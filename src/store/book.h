@@ -19,8 +19,10 @@
 #include "core/resources.h"
 #include "core/world.h"
 
-/* A scope with its turn, and the pool that it is. */
-typedef struct Scope
+typedef struct Scope Scope;
+
+/* A scope with its turn, and the pool or the queue that it is. */
+struct Scope
 {
 	int64		scope_id;
 	Datum		seen;			/* with own_xid and own_entry the cursor: see log.c */
@@ -30,13 +32,32 @@ typedef struct Scope
 	int64		room_epoch;
 	TimestampTz last_at;
 	const char *name;
+	bool		deleted;		/* what arrives becomes a draft; of a queue: or its policy is */
+	int			set;			/* index in book->sets */
+
+	/* a pool */
+	int			pool;			/* index in world->pools; -1: a queue */
+	int64		tenant_id;
+	int64		cluster_id;
+	const char *kind;
+	const char *type;
 	const char *status;
 	bool		frozen;
+	bool		pay_as_you_go;
+	bool		allow_guarantee;
+	bool		best_effort;
+	bool		lends;			/* exclusive, with idle-time sharing */
 	const char *policy;
 	bool		isolate;		/* a node hosts pods of one account at a time */
 	Resources  *default_quota;	/* NULL: none */
 	char	  **workload_types; /* NULL: all */
 	int			nworkload_types;
+
+	/* a queue */
+	int64		policy_id;		/* 0: a pool, or there is no such queue at the snapshot */
+	int64		profile_id;
+	int			nroute;
+	Scope	  **route;			/* [nroute] the pools that its profile names, of those in the Book, in routing order */
 
 	bool		room_freed;		/* entries that free room were counted */
 	bool		changed;		/* something of this scope is to be written */
@@ -45,7 +66,15 @@ typedef struct Scope
 	uint64		left_xid;
 	int64		left_cycle;
 	int64		left_epoch;
-} Scope;
+};
+
+/* Scopes that are tied (sets.c). */
+typedef struct BookSet
+{
+	int64		first;			/* its least scope */
+	int			nscopes;
+	int64		epoch;			/* of its lanes: of one scope the room epoch, else a hash of all ids and room epochs */
+} BookSet;
 
 /* One cell of the usage cube. */
 typedef struct CellKey
@@ -53,7 +82,8 @@ typedef struct CellKey
 	int64		pool_id;
 	int64		type_id;
 	int64		account_id;
-	int64		policy_id;
+	int64		policy_id;		/* 0: a direct submission */
+	int64		lender_id;		/* 0: it is in pool_id itself, else it borrows room of this pool */
 } CellKey;
 
 typedef struct Cell
@@ -83,7 +113,7 @@ typedef struct LaneRow
 	bool		has_head;
 	TimestampTz head_at;
 	int64		head_id;
-	int64		blocked_at_epoch;
+	int64		blocked_at_epoch;	/* of its set, when it was blocked; 0: it was not */
 	bool		considered;
 	const char *reason_code;	/* NULL: none */
 	const char *reason;
@@ -167,6 +197,10 @@ typedef struct Book
 
 	int			nscopes;
 	Scope	   *scopes;			/* by id */
+	int			nsets;
+	BookSet    *sets;
+	int			npools;			/* of the scopes; as many as world->npools */
+	Scope	  **pools;			/* [npools]; parallel to world->pools */
 	HTAB	   *cells;
 	HTAB	   *lanes;
 	int			nfreed;
@@ -195,6 +229,7 @@ typedef struct Book
 	bool		all_nodes;		/* false: only those that lose pods were loaded */
 
 	void	   *accounts;		/* load_limits.c: rights and quotas, while the World is made */
+	void	   *policies;		/* load_policies.c: policies, likewise */
 	World	   *world;			/* NULL: nothing to decide */
 	LaneRow   **lane_rows;		/* parallel to world->lanes */
 	int64		nset_aside;
@@ -207,9 +242,15 @@ extern void book_init_tables(Book *book);
 extern void book_read_entries(Book *book);
 extern void book_free_pods(Book *book);
 extern Scope *book_scope(Book *book, int64 scope_id);
+extern Scope *book_pool(Book *book, int64 pool_id);
+extern void book_count_epochs(Book *book);
+extern int64 book_epoch(const Book *book, const Scope *scope);
 extern Datum book_scope_ids(const Book *book);
-extern Cell *book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id);
+extern Cell *book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id, int64 lender_id);
 extern LaneRow *book_lane(Book *book, int64 scope_id, int64 shape);
+
+/* load_policies.c */
+extern void book_load_queues(Book *book);
 
 /* load_world.c, load_nodes.c */
 extern int	book_key(Book *book, const char *key, int len);

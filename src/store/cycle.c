@@ -3,18 +3,21 @@
  *
  * A cycle: turns, one snapshot, fold, decide, write.
  *
- * The turns are locked first (cycle_take_turns).  Only then the snapshot is taken at which everything is read, so that
- * under READ COMMITTED all that committed before the lock was ours is counted, and under REPEATABLE READ, whose
- * snapshot is older, the lock itself fails with 40001 when somebody decided meanwhile.
+ * The turns are locked first (cycle_take_turns), those of whole sets (sets.c), and then which scopes belong to the sets
+ * is looked up again.  Only then the snapshot is taken at which everything is read, so that under READ COMMITTED all
+ * that committed before the lock was ours is counted, and under REPEATABLE READ, whose snapshot is older, the lock
+ * itself fails with 40001 when somebody decided meanwhile.
  *
  * Locks turn; writes workload (SKIP LOCKED) and entry for what has run for as long as it may.  The rest is written by
  * apply_plan.c.
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -24,22 +27,23 @@
 #include "store/keep.h"
 #include "store/place.h"
 #include "store/reports.h"
+#include "store/sets.h"
 #include "store/spi.h"
 
 static RpqStatement lock_turns = {
-	"SELECT scope_id, ctid FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE",
+	"SELECT scope_id, ctid, xmin FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id FOR NO KEY UPDATE",
 	1, {INT8ARRAYOID}
 };
 
 static RpqStatement try_turns = {
-	"SELECT scope_id, ctid FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id"
+	"SELECT scope_id, ctid, xmin FROM rpq_store.turn WHERE scope_id = ANY ($1) ORDER BY scope_id"
 	" FOR NO KEY UPDATE SKIP LOCKED",
 	1, {INT8ARRAYOID}
 };
 
 /* The same for turns whose place is known: place.c. */
 #define TURNS_AT \
-	"SELECT t.scope_id, t.ctid FROM unnest($1, $2) AS n (scope_id, place)" \
+	"SELECT t.scope_id, t.ctid, t.xmin FROM unnest($1, $2) AS n (scope_id, place)" \
 	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id FOR NO KEY UPDATE OF t"
 
 static RpqStatement lock_turns_at = {TURNS_AT, 2, {INT8ARRAYOID, TIDARRAYOID}};
@@ -62,6 +66,28 @@ static RpqStatement stop_overdue = {
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
+/*
+ * Whoever changed a turn last may have committed so recently that its announcements are still on their way: to be seen,
+ * and to have let go of rows, comes first.  It lets go of its id last.  So who has a turn, and asks anew which scopes
+ * are tied to it, is told what the one before has changed.
+ */
+static void
+wait_for_news_of(uint64 rows)
+{
+	TransactionId last = InvalidTransactionId;
+
+	for (uint64 i = 0; i < rows; i++)
+	{
+		bool		isnull;
+		TransactionId xmin = DatumGetTransactionId(rpq_column(i, 3, &isnull));
+
+		if (xmin == last || !TransactionIdIsNormal(xmin) || TransactionIdIsCurrentTransactionId(xmin))
+			continue;
+		XactLockTableWait(xmin, NULL, NULL, XLTW_None);
+		last = xmin;
+	}
+}
+
 /* The scopes and places of the turns that a statement has just locked; how many there are now. */
 static int
 add_taken(uint64 rows, int64 *taken, int n)
@@ -74,6 +100,7 @@ add_taken(uint64 rows, int64 *taken, int n)
 		places[i] = place_column(i, 2);
 		place_note_turn(taken[n - 1], places[i]);
 	}
+	wait_for_news_of(rows);
 	SPI_freetuptable(SPI_tuptable);
 	place_prune("turn", places, (int) rows);
 	return n;
@@ -86,6 +113,27 @@ scope_order(const void *a, const void *b)
 	int64		y = *(const int64 *) b;
 
 	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+static bool
+is_among(int64 scope_id, const int64 *scopes, int n)
+{
+	return bsearch(&scope_id, scopes, n, sizeof(int64), scope_order) != NULL;
+}
+
+/* Of the first list, what is not in the second; both ascending. */
+static int64 *
+without(const int64 *scopes, int n, const int64 *others, int nothers, int *nrest)
+{
+	int64	   *rest = palloc(sizeof(int64) * Max(n, 1));
+
+	*nrest = 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_among(scopes[i], others, nothers))
+			rest[(*nrest)++] = scopes[i];
+	}
+	return rest;
 }
 
 /*
@@ -115,29 +163,105 @@ take_at_places(const int64 *scopes, int n, bool skip, int64 *taken)
 	return add_taken(rpq_exec(skip ? &try_turns_at : &lock_turns_at, values, NULL), taken, 0);
 }
 
-int
-cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken)
+/* Locks the turns of just these scopes, ascending; those that it got, ascending. */
+static int64 *
+lock_scopes(const int64 *scopes, int n, bool skip, int *nlocked)
 {
-	int64	   *locked = palloc(sizeof(int64) * Max(n, 1) * 2);
-	int64	   *rest = palloc(sizeof(int64) * Max(n, 1));
-	int			nlocked = take_at_places(scopes, n, skip, locked);
-	int			nrest = 0;
-	Datum		values[1];
+	int64	   *locked = palloc(sizeof(int64) * Max(n, 1));
+	int			known = take_at_places(scopes, n, skip, locked);
+	int64	   *rest;
+	int			nrest;
 
-	qsort(locked, nlocked, sizeof(int64), scope_order);
-	for (int i = 0; i < n; i++)
-	{
-		if (bsearch(&scopes[i], locked, nlocked, sizeof(int64), scope_order) == NULL)
-			rest[nrest++] = scopes[i];
-	}
+	qsort(locked, known, sizeof(int64), scope_order);
+	rest = without(scopes, n, locked, known, &nrest);
+	*nlocked = known;
 	if (nrest > 0)
 	{
-		values[0] = rpq_int8_array(rest, nrest);
-		nlocked = add_taken(rpq_exec(skip ? &try_turns : &lock_turns, values, NULL), locked, nlocked);
+		Datum		values[1] = {rpq_int8_array(rest, nrest)};
+
+		*nlocked = add_taken(rpq_exec(skip ? &try_turns : &lock_turns, values, NULL), locked, known);
+		qsort(locked, *nlocked, sizeof(int64), scope_order);
 	}
-	qsort(locked, nlocked, sizeof(int64), scope_order);
-	memcpy(taken, locked, sizeof(int64) * nlocked);
-	return nlocked;
+	return locked;
+}
+
+static int64 *
+merge(const int64 *a, int na, const int64 *b, int nb, int *n)
+{
+	int64	   *all = palloc(sizeof(int64) * Max(na + nb, 1));
+
+	memcpy(all, a, sizeof(int64) * na);
+	memcpy(all + na, b, sizeof(int64) * nb);
+	*n = na + nb;
+	qsort(all, *n, sizeof(int64), scope_order);
+	return all;
+}
+
+/*
+ * What the sets have gained while they were locked.  Past the end it can be waited for as well; elsewhere only taken,
+ * or two who wait for each other might come of it.
+ */
+static int64 *
+lock_gained(const int64 *gained, int n, int64 highest, bool skip, int *nlocked)
+{
+	int64	   *locked = lock_scopes(gained, n, skip || gained[0] < highest, nlocked);
+
+	if (!skip && *nlocked < n && gained[0] < highest)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("more pools and queues were connected while those connected before were being locked"),
+				 errhint("Try again.")));
+	return locked;
+}
+
+static int64 *
+take_turns(const int64 *scopes, int n, bool skip, int *ntaken, int64 **asked, int *nasked)
+{
+	int64	   *taken;
+
+	*asked = sets_extend(scopes, n, nasked);
+	taken = lock_scopes(*asked, *nasked, skip, ntaken);
+	for (;;)
+	{
+		int			nnow;
+		int64	   *now = sets_extend(scopes, n, &nnow);
+		int			ngained;
+		int64	   *gained = without(now, nnow, *asked, *nasked, &ngained);
+		int64	   *locked;
+		int			nlocked;
+
+		if (ngained == 0)
+			return taken;
+		locked = lock_gained(gained, ngained, (*asked)[*nasked - 1], skip, &nlocked);
+		taken = merge(taken, *ntaken, locked, nlocked, ntaken);
+		*asked = merge(*asked, *nasked, gained, ngained, nasked);
+	}
+}
+
+int64 *
+cycle_take_turns(const int64 *scopes, int n, int *ntaken)
+{
+	int64	   *asked;
+	int			nasked;
+
+	return take_turns(scopes, n, false, ntaken, &asked, &nasked);
+}
+
+int64 *
+cycle_try_turns(const int64 *scopes, int n, int *ntaken)
+{
+	int64	   *asked;
+	int			nasked;
+	int			nlocked;
+	int64	   *locked = take_turns(scopes, n, true, &nlocked, &asked, &nasked);
+	int64	   *missing;
+	int			nmissing;
+
+	/* of a set, all or none */
+	missing = without(asked, nasked, locked, nlocked, &nmissing);
+	if (nmissing > 0)
+		missing = sets_extend(missing, nmissing, &nmissing);
+	return without(locked, nlocked, missing, nmissing, ntaken);
 }
 
 Book *
@@ -148,7 +272,9 @@ cycle_open(const int64 *scopes, int n, CycleUse use)
 	book->act = use != CYCLE_LOOK;
 	book->keep = use == CYCLE_ACT_AGAIN;
 	book->now = rpq_now();
-	if (book->act)
+	if (!book->act)
+		scopes = sets_extend(scopes, n, &n);
+	else
 	{
 		Datum		values[2] = {rpq_int8_array(scopes, n), TimestampTzGetDatum(book->now)};
 
@@ -157,11 +283,12 @@ cycle_open(const int64 *scopes, int n, CycleUse use)
 		PushCopiedSnapshot(GetTransactionSnapshot());
 		UpdateActiveSnapshotCommandId();
 	}
-	else
+	if (!book->act)
 		PushActiveSnapshot(GetActiveSnapshot());
 	book->snapshot = GetActiveSnapshot();
 	book->seen = OidFunctionCall0(F_PG_CURRENT_SNAPSHOT);
 	book_load_turns(book, scopes, n);
+	book_load_queues(book);
 	keep_open(book);
 	book_init_tables(book);
 	book_read_entries(book);

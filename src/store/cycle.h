@@ -9,11 +9,14 @@
 #include "store/book.h"
 
 /*
- * Locks the turns of the scopes, FOR NO KEY UPDATE in id order.  With skip, those that another session holds are passed
- * over; otherwise this waits.  Returns how many were taken, their ids in taken: scopes without a turn are not among
- * them.
+ * Locks the turns of the scopes, and of all that are tied to them (sets.h), FOR NO KEY UPDATE in id order, and waits for
+ * who holds them; 55P03 when a set grew meanwhile by scopes that cannot be had in order.  Returns their ids, ascending;
+ * scopes without a turn are not among them.
  */
-extern int	cycle_take_turns(const int64 *scopes, int n, bool skip, int64 *taken);
+extern int64 *cycle_take_turns(const int64 *scopes, int n, int *ntaken);
+
+/* The same without waiting: the sets of which every turn was to be had. */
+extern int64 *cycle_try_turns(const int64 *scopes, int n, int *ntaken);
 
 typedef enum CycleUse
 {
@@ -24,7 +27,8 @@ typedef enum CycleUse
 
 /*
  * Opens a Book over the scopes, inside an open SPI connection: reads turns, uncounted entries and lanes.  To act, the
- * caller holds the turns, and a snapshot is taken now; otherwise the caller's snapshot is used.  cycle_close ends it.
+ * caller holds the turns of whole sets, and a snapshot is taken now; otherwise the caller's snapshot is used, and all
+ * that is tied to the scopes is added.  cycle_close ends it.
  */
 extern Book *cycle_open(const int64 *scopes, int n, CycleUse use);
 extern void cycle_close(Book *book);

@@ -1,7 +1,7 @@
 /*
  * keep.c
  *
- * The balances of a scope, kept between the cycles of one session.
+ * The balances of a set of scopes, kept between the cycles of one session.
  *
  * A cycle reads usage, lanes and the load of all nodes, a few of which it changes.  Read from the tables each
  * time, that costs a cycle at 10,000 nodes most of its time; and while somebody holds an old snapshot, the dead
@@ -10,9 +10,9 @@
  * wrote, and where (place.c).
  *
  * When it may be used: who changes these tables, or the configuration that the nodes' rows show, holds the turn and
- * changes it, and only a cycle sets own_xid.  So if the turn, read under its lock, still carries the transaction id,
- * the number of the cycle and the room epoch with which this session left it, nothing has changed.  What a
- * transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
+ * changes it, and only a cycle sets own_xid.  So if each turn of the set, read under its lock, still carries the
+ * transaction id, the number of the cycle and the room epoch with which this session left it, nothing has changed.  What
+ * a transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
  * back, it is thrown away.
  *
  * Past the functions a superuser may change a node without taking a turn; the statement trigger that announces
@@ -31,8 +31,8 @@
 
 #include "store/keep.h"
 
-#define MAX_KEPT_SCOPES	256
-#define MAX_KEPT_NODES	200000	/* of one session, all scopes together */
+#define MAX_KEPT_SETS	256
+#define MAX_KEPT_NODES	200000	/* of one session, all sets together */
 
 typedef enum KeptState
 {
@@ -43,14 +43,10 @@ typedef enum KeptState
 
 struct Kept
 {
-	int64		scope_id;
 	KeptState	state;
 	MemoryContext context;
-
-	/* the turn as it was left */
-	uint64		own_xid;
-	int64		cycle;
-	int64		room_epoch;
+	int			nscopes;
+	TurnMark   *turns;			/* [nscopes], as they were left; by id */
 
 	/* as in a Book */
 	HTAB	   *cells;
@@ -147,80 +143,93 @@ keep_init(void)
 	RegisterSubXactCallback(at_subtransaction_end, NULL);
 }
 
+/* What is kept of the set whose least scope this is. */
 static Kept *
-find_kept(int64 scope_id)
+find_kept(int64 first)
 {
 	Kept	   *kept = all_kept;
 
-	while (kept != NULL && kept->scope_id != scope_id)
+	while (kept != NULL && kept->turns[0].scope_id != first)
 		kept = kept->next;
 	return kept;
 }
 
-/* Is the turn still as this session left it? */
+/* Are the turns, and no others, still as this session left them? */
 static bool
-is_as_left(const Kept *kept, uint64 own_xid, int64 cycle, int64 room_epoch)
+is_as_left(const Kept *kept, const TurnMark *turns, int n)
 {
-	return kept->own_xid == own_xid && kept->cycle == cycle && kept->room_epoch == room_epoch;
+	return kept->nscopes == n && memcmp(kept->turns, turns, sizeof(TurnMark) * n) == 0;
 }
 
-static bool
-too_many(void)
+/* The last ones in the list are those that were used longest ago. */
+static void
+make_room(void)
 {
-	int			scopes = 0;
+	int			nsets = 0;
 	int64		nodes = 0;
+	Kept	   *next;
 
-	for (Kept *kept = all_kept; kept != NULL; kept = kept->next)
+	for (Kept *kept = all_kept; kept != NULL; kept = next)
 	{
-		scopes++;
+		next = kept->next;
+		nsets++;
 		nodes += kept->nnodes;
+		if (kept->state == KEPT_COMMITTED && (nsets >= MAX_KEPT_SETS || nodes >= MAX_KEPT_NODES))
+			forget(kept);
 	}
-	return scopes >= MAX_KEPT_SCOPES || nodes >= MAX_KEPT_NODES;
+}
+
+static void
+put_first(Kept *kept)
+{
+	for (Kept **link = &all_kept; *link != NULL; link = &(*link)->next)
+	{
+		if (*link == kept)
+		{
+			*link = kept->next;
+			break;
+		}
+	}
+	kept->next = all_kept;
+	all_kept = kept;
 }
 
 static Kept *
-new_kept(int64 scope_id)
+new_kept(const TurnMark *turns, int n)
 {
 	Kept	   *kept = MemoryContextAllocZero(TopMemoryContext, sizeof(Kept));
 
-	kept->context = AllocSetContextCreate(TopMemoryContext, "rpq kept scope", ALLOCSET_DEFAULT_SIZES);
-	kept->scope_id = scope_id;
-	kept->next = all_kept;
-	all_kept = kept;
+	kept->context = AllocSetContextCreate(TopMemoryContext, "rpq kept set", ALLOCSET_DEFAULT_SIZES);
+	kept->turns = MemoryContextAlloc(kept->context, sizeof(TurnMark) * n);
+	memcpy(kept->turns, turns, sizeof(TurnMark) * n);
+	kept->nscopes = n;
 	return kept;
 }
 
-bool
-keep_has_lanes(int64 scope_id)
-{
-	Kept	   *kept = find_kept(scope_id);
-
-	return kept != NULL && kept->state != KEPT_IN_USE;
-}
-
 static bool
-lane_is_due(const LaneRow *lane, int64 room_epoch, TimestampTz now)
+lane_is_due(const LaneRow *lane, int64 epoch, TimestampTz now)
 {
 	if (lane->waiting <= 0)
 		return false;
-	return lane->blocked_at_epoch != room_epoch ||
+	return lane->blocked_at_epoch != epoch ||
 		(lane->has_not_before && lane->not_before <= now && lane->reason_code != NULL &&
 		 strcmp(lane->reason_code, "backing_off") == 0);
 }
 
 KeptLanes
-keep_ask_lanes(int64 scope_id, uint64 own_xid, int64 cycle, int64 room_epoch, TimestampTz now)
+keep_ask_lanes(const TurnMark *turns, int n, TimestampTz now)
 {
-	Kept	   *kept = find_kept(scope_id);
+	Kept	   *kept = find_kept(turns[0].scope_id);
+	int64		epoch = marks_epoch(turns, n);
 	HASH_SEQ_STATUS seq;
 	LaneRow    *lane;
 
-	if (kept == NULL || kept->state == KEPT_IN_USE || !is_as_left(kept, own_xid, cycle, room_epoch))
+	if (kept == NULL || kept->state == KEPT_IN_USE || !is_as_left(kept, turns, n))
 		return KEPT_LANES_UNKNOWN;
 	hash_seq_init(&seq, kept->lanes);
 	while ((lane = hash_seq_search(&seq)) != NULL)
 	{
-		if (lane_is_due(lane, room_epoch, now))
+		if (lane_is_due(lane, epoch, now))
 		{
 			hash_seq_term(&seq);
 			return KEPT_LANES_DUE;
@@ -249,27 +258,34 @@ take_over(Book *book, const Kept *kept)
 void
 keep_open(Book *book)
 {
-	Scope	   *scope;
+	TurnMark   *turns;
 	Kept	   *kept;
 
 	book->context = CurrentMemoryContext;
-	if (!book->keep || book->nscopes != 1)
+	if (!book->keep || book->nsets != 1)
 		return;
 	forget_if_nodes_changed();
-	scope = &book->scopes[0];
-	kept = find_kept(scope->scope_id);
-	if (kept != NULL && (kept->state == KEPT_IN_USE ||
-						 !is_as_left(kept, scope->own_xid, scope->cycle, scope->room_epoch)))
+	turns = palloc0(sizeof(TurnMark) * book->nscopes);
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		Scope	   *scope = &book->scopes[i];
+
+		turns[i] = (TurnMark) {scope->scope_id, scope->own_xid, scope->cycle, scope->room_epoch};
+	}
+	kept = find_kept(turns[0].scope_id);
+	if (kept != NULL && (kept->state == KEPT_IN_USE || !is_as_left(kept, turns, book->nscopes)))
 	{
 		forget(kept);
 		kept = NULL;
 	}
 	if (kept != NULL)
 		take_over(book, kept);
-	else if (!too_many())
-		kept = new_kept(scope->scope_id);
-	if (kept == NULL)
-		return;
+	else
+	{
+		make_room();
+		kept = new_kept(turns, book->nscopes);
+	}
+	put_first(kept);
 	kept->state = KEPT_IN_USE;
 	book->kept = kept;
 	book->context = kept->context;
@@ -364,9 +380,12 @@ keep_close(Book *book)
 	old = MemoryContextSwitchTo(kept->context);
 	keep_rows(book);
 	MemoryContextSwitchTo(old);
-	kept->own_xid = book->scopes[0].left_xid;
-	kept->cycle = book->scopes[0].left_cycle;
-	kept->room_epoch = book->scopes[0].left_epoch;
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		Scope	   *scope = &book->scopes[i];
+
+		kept->turns[i] = (TurnMark) {scope->scope_id, scope->left_xid, scope->left_cycle, scope->left_epoch};
+	}
 	kept->cells = book->cells;
 	kept->lanes = book->lanes;
 	kept->nkeys = book->nkeys;

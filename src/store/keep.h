@@ -1,20 +1,21 @@
 /*
  * keep.h
  *
- * The balances of a scope, kept between the cycles of one session: keep.c.
+ * The balances of a set of scopes, kept between the cycles of one session: keep.c.
  */
 #ifndef RPQ_STORE_KEEP_H
 #define RPQ_STORE_KEEP_H
 
 #include "store/book.h"
+#include "store/sets.h"
 
 /* Once per process, when the library is loaded. */
 extern void keep_init(void);
 
 /*
  * Before anything is read but the turns: gives the Book the tables and nodes that the last cycle of this session
- * left, if nobody has changed the scope since, else empty ones that may be kept.  Only for a Book of one scope that
- * asks for it (keep).
+ * left, if nobody has changed a scope of the set since, else empty ones that may be kept.  Only for a Book of one set
+ * that asks for it (keep).
  */
 extern void keep_open(Book *book);
 
@@ -28,10 +29,7 @@ typedef enum KeptLanes
 	KEPT_LANES_DUE
 } KeptLanes;
 
-/* Does this session keep the lanes of the scope at all? */
-extern bool keep_has_lanes(int64 scope_id);
-
-/* What the kept lanes say when the turn is as given, which was read just now. */
-extern KeptLanes keep_ask_lanes(int64 scope_id, uint64 own_xid, int64 cycle, int64 room_epoch, TimestampTz now);
+/* What the kept lanes of a set say when its turns, by id, are as given, which were read just now. */
+extern KeptLanes keep_ask_lanes(const TurnMark *turns, int n, TimestampTz now);
 
 #endif							/* RPQ_STORE_KEEP_H */

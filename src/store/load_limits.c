@@ -1,9 +1,11 @@
 /*
  * load_limits.c
  *
- * Rows -> World: who of those that wait may still use the pool, and the personal quotas that bind them.
+ * Rows -> World: who of those that wait may still use the pool or the queue, and the personal quotas that bind them.
+ * Work through a queue is bound by the limit of its policy alone.
  *
- * Reads account, pool, member, member_quota, pool_instance, pool_admin; writes nothing, locks nothing.  A quota
+ * Reads account, pool, member, member_quota, pool_instance, pool_admin, queue, policy, group_account; writes nothing,
+ * locks nothing.  A quota
  * that follows the pool's default is looked up here, never copied.  Personal quotas count direct submissions only
  * (policy 0).
  */
@@ -29,6 +31,16 @@ static RpqStatement load_rights = {
 	2, {INT8ARRAYOID, INT8ARRAYOID}
 };
 
+/* In a queue the policy is the authorisation: it is for the accounts of its group. */
+static RpqStatement load_queue_rights = {
+	"SELECT k.queue_id, k.account_id FROM unnest($1, $2) AS k (queue_id, account_id)"
+	"  JOIN rpq_store.account a ON a.account_id = k.account_id AND a.deleted_at IS NULL"
+	"  JOIN rpq_store.queue q ON q.queue_id = k.queue_id AND q.deleted_at IS NULL"
+	"  JOIN rpq_store.policy p ON p.policy_id = q.policy_id AND p.deleted_at IS NULL"
+	"  JOIN rpq_store.group_account g ON g.group_id = p.group_id AND g.account_id = k.account_id",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
+};
+
 static RpqStatement load_quotas = {
 	"SELECT q.pool_id, q.account_id, q.type_id, q.quota FROM rpq_store.member_quota q"
 	"  JOIN unnest($1, $2) AS k (pool_id, account_id) ON q.pool_id = k.pool_id AND q.account_id = k.account_id",
@@ -43,7 +55,7 @@ static RpqStatement load_type_defaults = {
 
 typedef struct AccountKey
 {
-	int64		pool_id;
+	int64		scope_id;
 	int64		account_id;
 } AccountKey;
 
@@ -78,9 +90,9 @@ book_accounts(Book *book)
 }
 
 static AccountRow *
-account_row(Accounts *accounts, int64 pool_id, int64 account_id)
+account_row(Accounts *accounts, int64 scope_id, int64 account_id)
 {
-	AccountKey	key = {pool_id, account_id};
+	AccountKey	key = {scope_id, account_id};
 	bool		found;
 	AccountRow *row = hash_search(accounts->table, &key, HASH_ENTER, &found);
 
@@ -102,35 +114,56 @@ new_quota(Book *book, int64 type_id, Datum quota, QuotaRow *next)
 }
 
 static void
-read_rights_and_quotas(Book *book, Accounts *accounts)
+read_rights(Book *book, Accounts *accounts, RpqStatement *statement, Datum *values)
 {
-	int			n = (int) hash_get_num_entries(accounts->table);
-	int64	   *pools = palloc(sizeof(int64) * Max(n, 1));
-	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	uint64		rows = rpq_exec_at(statement, values, NULL, book->snapshot, true);
+
+	for (uint64 r = 0; r < rows; r++)
+		account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0))->authorized = true;
+	SPI_freetuptable(SPI_tuptable);
+}
+
+/* The scopes and accounts that wait in pools, or in queues; how many. */
+static int
+list_accounts(Book *book, Accounts *accounts, bool queues, Datum *values)
+{
+	int			max = Max((int) hash_get_num_entries(accounts->table), 1);
+	int64	   *scopes = palloc(sizeof(int64) * max);
+	int64	   *ids = palloc(sizeof(int64) * max);
 	HASH_SEQ_STATUS seq;
 	AccountRow *row;
-	Datum		values[2];
-	uint64		rows;
-	bool		isnull;
-	int			i = 0;
+	int			n = 0;
 
 	hash_seq_init(&seq, accounts->table);
 	while ((row = hash_seq_search(&seq)) != NULL)
 	{
-		pools[i] = row->key.pool_id;
-		ids[i++] = row->key.account_id;
+		if ((book_scope(book, row->key.scope_id)->pool < 0) != queues)
+			continue;
+		scopes[n] = row->key.scope_id;
+		ids[n++] = row->key.account_id;
 	}
-	values[0] = rpq_int8_array(pools, n);
+	values[0] = rpq_int8_array(scopes, n);
 	values[1] = rpq_int8_array(ids, n);
-	rows = rpq_exec_at(&load_rights, values, NULL, book->snapshot, true);
-	for (uint64 r = 0; r < rows; r++)
-		account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0))->authorized = true;
-	SPI_freetuptable(SPI_tuptable);
+	return n;
+}
 
+static void
+read_rights_and_quotas(Book *book, Accounts *accounts)
+{
+	Datum		values[2];
+	uint64		rows;
+	bool		isnull;
+
+	if (list_accounts(book, accounts, true, values) > 0)
+		read_rights(book, accounts, &load_queue_rights, values);
+	if (list_accounts(book, accounts, false, values) == 0)
+		return;
+	read_rights(book, accounts, &load_rights, values);
 	rows = rpq_exec_at(&load_quotas, values, NULL, book->snapshot, true);
 	for (uint64 r = 0; r < rows; r++)
 	{
-		row = account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0));
+		AccountRow *row = account_row(accounts, rpq_column_int64(r, 1, 0), rpq_column_int64(r, 2, 0));
+
 		row->quotas = new_quota(book, rpq_column_int64(r, 3, 0), rpq_column(r, 4, &isnull), row->quotas);
 	}
 	SPI_freetuptable(SPI_tuptable);
@@ -150,7 +183,7 @@ read_type_defaults(Book *book, Accounts *accounts)
 	{
 		accounts->type_defaults = new_quota(book, rpq_column_int64(r, 2, 0), rpq_column(r, 3, &isnull),
 											accounts->type_defaults);
-		accounts->type_defaults->key.pool_id = rpq_column_int64(r, 1, 0);
+		accounts->type_defaults->key.scope_id = rpq_column_int64(r, 1, 0);
 	}
 	SPI_freetuptable(SPI_tuptable);
 }
@@ -192,7 +225,7 @@ account_usage(Book *book, const AccountKey *key, int64 type_id)
 	hash_seq_init(&seq, book->cells);
 	while ((cell = hash_seq_search(&seq)) != NULL)
 	{
-		if (cell->key.pool_id != key->pool_id || cell->key.account_id != key->account_id ||
+		if (cell->key.pool_id != key->scope_id || cell->key.account_id != key->account_id ||
 			cell->key.policy_id != 0 || cell->amount == NULL || (type_id != 0 && cell->key.type_id != type_id))
 			continue;
 		book_add(book, used, cell->amount);
@@ -219,8 +252,8 @@ static void
 account_limits(Book *book, AccountRow *row)
 {
 	Accounts   *accounts = book_accounts(book);
-	Scope	   *scope = book_scope(book, row->key.pool_id);
-	int			pool = (int) (scope - book->scopes);
+	Scope	   *scope = book_scope(book, row->key.scope_id);
+	int			pool = scope->pool;
 	bool		has_whole = false;
 
 	for (QuotaRow *q = row->quotas; q != NULL; q = q->next)
@@ -232,7 +265,7 @@ account_limits(Book *book, AccountRow *row)
 		add_limit(book, row, pool, 0, scope->default_quota);
 	for (QuotaRow *d = accounts->type_defaults; d != NULL; d = d->next)
 	{
-		bool		own = d->key.pool_id != row->key.pool_id;
+		bool		own = d->key.scope_id != row->key.scope_id;
 
 		for (QuotaRow *q = row->quotas; q != NULL; q = q->next)
 			own = own || q->type_id == d->type_id;
@@ -241,8 +274,21 @@ account_limits(Book *book, AccountRow *row)
 	}
 }
 
+/* The limit of a policy is shared by all of its lanes. */
+static void
+policy_limits(World *world, Lane *lane)
+{
+	Policy	   *policy = lane->policy < 0 ? NULL : &world->policies[lane->policy];
+
+	if (policy == NULL || policy->limit == NULL)
+		return;
+	lane->limits = palloc(sizeof(UsageLimit *));
+	lane->limits[0] = policy->limit;
+	lane->nlimits = 1;
+}
+
 /*
- * Second half: limits, shared by all lanes of an account, and the right itself.
+ * Second half: limits, shared by all lanes of an account in a pool, or of a policy, and the right itself.
  */
 void
 book_build_limits(Book *book, World *world)
@@ -253,7 +299,10 @@ book_build_limits(Book *book, World *world)
 
 	hash_seq_init(&seq, accounts->table);
 	while ((row = hash_seq_search(&seq)) != NULL)
-		account_limits(book, row);
+	{
+		if (book_scope(book, row->key.scope_id)->pool >= 0)
+			account_limits(book, row);
+	}
 	for (int i = 0; i < world->nlanes; i++)
 	{
 		Lane	   *lane = &world->lanes[i];
@@ -263,5 +312,6 @@ book_build_limits(Book *book, World *world)
 		lane->nlimits = row->nlimits;
 		if (!row->authorized)
 			lane->own = REASON_NOT_AUTHORIZED;
+		policy_limits(world, lane);
 	}
 }

@@ -93,12 +93,12 @@ build_world(Book *book)
 	world->now = book->now;
 	world->nkeys = book->nkeys;
 	world->keys = book->keys;
-	world->npools = book->nscopes;
-	world->pools = palloc0(sizeof(Pool) * Max(book->nscopes, 1));
-	for (int i = 0; i < book->nscopes; i++)
+	world->npools = book->npools;
+	world->pools = palloc0(sizeof(Pool) * Max(book->npools, 1));
+	for (int i = 0; i < book->npools; i++)
 	{
-		world->pools[i].pool_id = book->scopes[i].scope_id;
-		world->pools[i].name = book->scopes[i].name;
+		world->pools[i].pool_id = book->pools[i]->scope_id;
+		world->pools[i].name = book->pools[i]->name;
 		world->pools[i].unavailable = book_vector(book, NULL, 0);
 	}
 	book_build_nodes(book, world);

@@ -234,10 +234,10 @@ book_load_nodes(Book *book, bool all)
 	if (!(book->from_kept && book->all_nodes))
 	{
 		book->all_nodes = all || book->kept != NULL;
-		n = book->all_nodes ? book->nscopes : book->nfreed_pods;
+		n = book->all_nodes ? book->npools : book->nfreed_pods;
 		ids = palloc(sizeof(int64) * Max(n, 1));
 		for (int i = 0; i < n; i++)
-			ids[i] = book->all_nodes ? book->scopes[i].scope_id : book->freed_pods[i].node_id;
+			ids[i] = book->all_nodes ? book->pools[i]->scope_id : book->freed_pods[i].node_id;
 		if (n > 0)
 			read_nodes(book, ids, n);
 	}
@@ -255,7 +255,7 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 
 	node->node_id = row->node_id;
 	node->name = row->name;
-	node->pool = (int) (scope - book->scopes);
+	node->pool = scope->pool;
 	node->type = book_type(book, row->type_id);
 	node->takes_work = row->takes_work;
 	node->why_not = row->why_not;
@@ -415,14 +415,14 @@ build_pool_types(Book *book, World *world, Datum scopes)
 		if (t == pool->ntypes)
 		{
 			pool->types[t].type = world->nodes[i].type;
-			pool->types[t].policy = policy_named(book->scopes[world->nodes[i].pool].policy);
+			pool->types[t].policy = policy_named(book->pools[world->nodes[i].pool]->policy);
 			pool->ntypes++;
 		}
 	}
 	rows = rpq_exec_at(&load_instances, &scopes, NULL, book->snapshot, true);
 	for (uint64 i = 0; i < rows; i++)
 	{
-		Pool	   *pool = &world->pools[book_scope(book, rpq_column_int64(i, 1, 0)) - book->scopes];
+		Pool	   *pool = &world->pools[book_scope(book, rpq_column_int64(i, 1, 0))->pool];
 		int			type = book_type(book, rpq_column_int64(i, 2, 0));
 
 		for (int t = 0; t < pool->ntypes; t++)
@@ -458,8 +458,8 @@ book_build_nodes(Book *book, World *world)
 
 	if (any_isolates(book))
 		load_accounts(book);
-	for (int i = 0; i < book->nscopes; i++)
-		world->pools[i].isolate = book->scopes[i].isolate;
+	for (int i = 0; i < book->npools; i++)
+		world->pools[i].isolate = book->pools[i]->isolate;
 	name_types(book, world);
 	world->nnodes = book->nnodes;
 	world->nodes = palloc0(sizeof(PoolNode) * Max(book->nnodes, 1));

@@ -1,7 +1,8 @@
 /*
  * load_world.c
  *
- * Rows -> World: keys, usage, lanes.  Nodes are in load_nodes.c, rights and quotas in load_limits.c.
+ * Rows -> World: keys, usage, pools, lanes.  Nodes are in load_nodes.c, rights and quotas in load_limits.c, policies in
+ * load_policies.c.
  *
  * Reads usage, lane and workload; writes nothing, locks nothing.
  */
@@ -20,7 +21,8 @@
 #include "store/spi.h"
 
 static RpqStatement load_usage = {
-	"SELECT pool_id, type_id, account_id, policy_id, amount, ctid FROM rpq_store.usage WHERE pool_id = ANY ($1)",
+	"SELECT pool_id, type_id, account_id, policy_id, amount, ctid, lender_id FROM rpq_store.usage"
+	" WHERE pool_id = ANY ($1)",
 	1, {INT8ARRAYOID}
 };
 
@@ -173,7 +175,7 @@ book_load_usage(Book *book)
 	for (uint64 i = 0; i < rows; i++)
 	{
 		Cell	   *cell = book_cell(book, rpq_column_int64(i, 1, 0), rpq_column_int64(i, 2, 0),
-									 rpq_column_int64(i, 3, 0), rpq_column_int64(i, 4, 0));
+									 rpq_column_int64(i, 3, 0), rpq_column_int64(i, 4, 0), rpq_column_int64(i, 7, 0));
 		bool		isnull;
 		Resources  *amount = DatumGetResourcesP(rpq_column(i, 5, &isnull));
 
@@ -339,7 +341,7 @@ lane_is_skipped(Book *book, LaneRow *lane)
 {
 	Scope	   *scope = book_scope(book, lane->key.scope_id);
 
-	if (!lane->exists || lane->reason_code == NULL || lane->blocked_at_epoch != scope->room_epoch)
+	if (!lane->exists || lane->reason_code == NULL || lane->blocked_at_epoch != book_epoch(book, scope))
 		return false;
 	return !(lane->has_not_before && lane->not_before <= book->now &&
 			 strcmp(lane->reason_code, "backing_off") == 0);
@@ -366,15 +368,16 @@ book_has_work(Book *book)
 
 /* ----------------------------------------------------------------- world */
 
+/* What is lent counts where the borrower is charged, but not as used. */
 static UsageLimit *
-pool_total(Book *book, Scope *scope, int pool)
+pool_total(Book *book, Scope *scope)
 {
 	UsageLimit	   *limit = palloc0(sizeof(UsageLimit));
 	HASH_SEQ_STATUS seq;
 	Cell	   *cell;
 
 	limit->kind = LIMIT_POOL;
-	limit->pool = pool;
+	limit->pool = scope->pool;
 	limit->type = RPQ_WHOLE_POOL;
 	limit->max = book_vector(book, NULL, 0);
 	limit->used = book_vector(book, NULL, 0);
@@ -389,7 +392,7 @@ pool_total(Book *book, Scope *scope, int pool)
 	hash_seq_init(&seq, book->cells);
 	while ((cell = hash_seq_search(&seq)) != NULL)
 	{
-		if (cell->key.pool_id != scope->scope_id || cell->amount == NULL)
+		if (cell->key.pool_id != scope->scope_id || cell->key.lender_id != 0 || cell->amount == NULL)
 			continue;
 		book_add(book, limit->used, cell->amount);
 	}
@@ -408,18 +411,22 @@ pool_closed(const Scope *scope)
 static void
 build_pools(Book *book, World *world)
 {
-	world->npools = book->nscopes;
-	world->pools = palloc0(sizeof(Pool) * Max(book->nscopes, 1));
-	for (int i = 0; i < book->nscopes; i++)
+	world->npools = book->npools;
+	world->pools = palloc0(sizeof(Pool) * Max(book->npools, 1));
+	for (int i = 0; i < book->npools; i++)
 	{
-		Scope	   *scope = &book->scopes[i];
+		Scope	   *scope = book->pools[i];
 		Pool	   *pool = &world->pools[i];
 
 		pool->pool_id = scope->scope_id;
 		pool->name = scope->name;
-		pool->total = pool_total(book, scope, i);
+		pool->total = pool_total(book, scope);
 		pool->unavailable = book_vector(book, NULL, 0);
 		pool->closed = pool_closed(scope);
+		pool->exclusive = strcmp(scope->type, "exclusive") == 0;
+		pool->pay_as_you_go = scope->pay_as_you_go;
+		pool->allow_guarantee = scope->allow_guarantee;
+		pool->best_effort = scope->best_effort;
 	}
 }
 
@@ -442,21 +449,60 @@ allowed_types(Book *book, const LaneRow *row)
 	return allowed;
 }
 
-static ReasonCode
-standing_reason(Book *book, const Scope *scope, const LaneRow *row)
+static bool
+supports(const Scope *pool, const LaneRow *row)
 {
-	bool		supported = scope->workload_types == NULL;
+	bool		supported = pool->workload_types == NULL;
 
-	for (int i = 0; !supported && i < scope->nworkload_types; i++)
+	for (int i = 0; !supported && i < pool->nworkload_types; i++)
+		supported = strcmp(pool->workload_types[i], row->workload_type) == 0;
+	return supported;
+}
+
+/* The exclusive pools whose idle room may be used by what is submitted to this shared one. */
+static void
+find_lenders(Book *book, const Scope *scope, Lane *lane)
+{
+	if (lane->guarantee || strcmp(scope->type, "shared") != 0 || scope->pay_as_you_go)
+		return;
+	for (int i = 0; i < book->npools; i++)
 	{
-		if (strcmp(scope->workload_types[i], row->workload_type) == 0)
-			supported = true;
+		const Scope *pool = book->pools[i];
+
+		if (!pool->lends || pool->tenant_id != scope->tenant_id || pool->cluster_id != scope->cluster_id ||
+			strcmp(pool->kind, scope->kind) != 0)
+			continue;
+		if (lane->lenders == NULL)
+			lane->lenders = palloc(sizeof(int) * book->npools);
+		lane->lenders[lane->nlenders++] = pool->pool;
 	}
-	if (!supported)
-		return REASON_WORKLOAD_TYPE;
-	if (row->has_not_before && row->not_before > book->now)
-		return REASON_BACKING_OFF;
-	return REASON_NONE;
+}
+
+/*
+ * Where the lane may go, and why it may not go anywhere at all.  Of the pools of a queue, one that does not support the
+ * workload type is passed over.
+ */
+static void
+build_route(Book *book, const LaneRow *row, Lane *lane)
+{
+	Scope	   *scope = book_scope(book, row->key.scope_id);
+	bool		queue = scope->pool < 0;
+	int			n = queue ? scope->nroute : 1;
+
+	lane->pools = palloc(sizeof(int) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		Scope	   *pool = queue ? scope->route[i] : scope;
+
+		if (!queue || supports(pool, row))
+			lane->pools[lane->npools++] = pool->pool;
+	}
+	if (queue ? n > 0 && lane->npools == 0 : !supports(scope, row))
+		lane->own = REASON_WORKLOAD_TYPE;
+	else if (row->has_not_before && row->not_before > book->now)
+		lane->own = REASON_BACKING_OFF;
+	if (!queue)
+		find_lenders(book, scope, lane);
 }
 
 static void
@@ -467,21 +513,22 @@ build_lane(Book *book, World *world, LaneRow *row, Lane *lane)
 	lane->scope_id = row->key.scope_id;
 	lane->shape = row->key.shape;
 	lane->account_id = row->account_id;
-	lane->policy = -1;
+	lane->policy_id = scope->policy_id;
+	lane->policy = scope->policy_id == 0 ? -1 : book_policy(book, scope->policy_id);
 	lane->ends = DT_NOEND;
+	if (row->max_runtime != 0)
+		lane->ends = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval, TimestampTzGetDatum(book->now),
+															 row->max_runtime));
 	lane->priority = row->priority;
 	lane->replicas = row->replicas;
 	lane->guarantee = row->guarantee;
 	lane->checkpointable = row->checkpointable;
 	lane->request = book_vector(book, row->resources, 0);
 	lane->type_allowed = allowed_types(book, row);
-	lane->npools = 1;
-	lane->pools = palloc(sizeof(int));
-	lane->pools[0] = (int) (scope - book->scopes);
 	lane->waiting = row->waiting;
 	lane->head_at = row->head_at;
 	lane->head_id = row->head_id;
-	lane->own = standing_reason(book, scope, row);
+	build_route(book, row, lane);
 	lane->skip = lane_is_skipped(book, row);
 	lane->store = row;
 }
@@ -533,9 +580,11 @@ book_build_world(Book *book, int batch)
 	world->batch = batch;
 	world->read_members = book_read_members;
 	book_load_accounts(book, n);
+	book_load_policies(book);
 	world->nkeys = book->nkeys;
 	world->keys = book->keys;
 	build_pools(book, world);
+	book_build_policies(book, world);
 	world->nlanes = n;
 	world->lanes = palloc0(sizeof(Lane) * Max(n, 1));
 	for (int i = 0; i < n; i++)

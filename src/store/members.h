@@ -12,6 +12,11 @@
 extern void book_load_accounts(Book *book, int nlanes);
 extern void book_build_limits(Book *book, World *world);
 
+/* load_policies.c: queues' pools and policies, likewise */
+extern void book_load_policies(Book *book);
+extern void book_build_policies(Book *book, World *world);
+extern int	book_policy(const Book *book, int64 policy_id);
+
 /* load_nodes.c */
 extern void book_build_nodes(Book *book, World *world);
 

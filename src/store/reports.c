@@ -29,7 +29,7 @@
 /* Columns as in read_entries of log.c. */
 static RpqStatement settle = {
 	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape,"
-	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources"
+	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources, e.lender_id"
 	"  FROM rpq_store.settle_reports($1, $2, $3) e",
 	3, {INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZOID}
 };

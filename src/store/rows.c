@@ -43,28 +43,30 @@ static RpqStatement update_nodes_at = {
 };
 
 #define UPDATE_USAGE "UPDATE rpq_store.usage u SET amount = n.amount FROM unnest("
-#define USAGE_COLUMNS "pool_id, type_id, account_id, policy_id, amount"
-#define USAGE_TYPES INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG
+#define USAGE_COLUMNS "pool_id, type_id, account_id, policy_id, lender_id, amount"
+#define USAGE_TYPES \
+	INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, RPQ_RESOURCES_ARRAY_ARG
 
 static RpqStatement update_usage = {
-	UPDATE_USAGE "$1, $2, $3, $4, $5) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)"
+	UPDATE_USAGE "$1, $2, $3, $4, $5, $6) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)"
 	" WHERE u.pool_id = n.pool_id AND u.type_id = n.type_id AND u.account_id = n.account_id"
-	"   AND u.policy_id = n.policy_id RETURNING n.i, u.ctid",
-	5, {USAGE_TYPES}
+	"   AND u.policy_id = n.policy_id AND u.lender_id = n.lender_id RETURNING n.i, u.ctid",
+	6, {USAGE_TYPES}
 };
 
 static RpqStatement update_usage_at = {
-	UPDATE_USAGE "$1, $2, $3, $4, $5, $6) WITH ORDINALITY AS n (" USAGE_COLUMNS ", place, i)"
+	UPDATE_USAGE "$1, $2, $3, $4, $5, $6, $7) WITH ORDINALITY AS n (" USAGE_COLUMNS ", place, i)"
 	" WHERE u.ctid = n.place AND u.pool_id + 0 = n.pool_id AND u.type_id + 0 = n.type_id"
-	"   AND u.account_id + 0 = n.account_id AND u.policy_id + 0 = n.policy_id RETURNING n.i, u.ctid",
-	6, {USAGE_TYPES, TIDARRAYOID}
+	"   AND u.account_id + 0 = n.account_id AND u.policy_id + 0 = n.policy_id AND u.lender_id + 0 = n.lender_id"
+	" RETURNING n.i, u.ctid",
+	7, {USAGE_TYPES, TIDARRAYOID}
 };
 
 static RpqStatement insert_usage = {
-	"WITH n AS (SELECT * FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)), written AS ("
+	"WITH n AS (SELECT * FROM unnest($1, $2, $3, $4, $5, $6) WITH ORDINALITY AS n (" USAGE_COLUMNS ", i)), written AS ("
 	" INSERT INTO rpq_store.usage (" USAGE_COLUMNS ") SELECT " USAGE_COLUMNS " FROM n RETURNING usage.*, ctid AS place)"
-	" SELECT n.i, w.place FROM n JOIN written w USING (pool_id, type_id, account_id, policy_id)",
-	5, {USAGE_TYPES}
+	" SELECT n.i, w.place FROM n JOIN written w USING (pool_id, type_id, account_id, policy_id, lender_id)",
+	6, {USAGE_TYPES}
 };
 
 #define UPDATE_LANES \
@@ -185,7 +187,7 @@ rows_write_nodes(Book *book)
 static void
 collect_cells(Book *book, bool exists, RowSet *set)
 {
-	static const Oid types[5] = {INT8OID, INT8OID, INT8OID, INT8OID, RPQ_RESOURCES_ARG};
+	static const Oid types[6] = {INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, RPQ_RESOURCES_ARG};
 	HASH_SEQ_STATUS seq;
 	Cell	   *cell;
 
@@ -199,7 +201,8 @@ collect_cells(Book *book, bool exists, RowSet *set)
 		set->columns[1][set->n] = Int64GetDatum(cell->key.type_id);
 		set->columns[2][set->n] = Int64GetDatum(cell->key.account_id);
 		set->columns[3][set->n] = Int64GetDatum(cell->key.policy_id);
-		set->columns[4][set->n] = ResourcesPGetDatum(without_zeros(cell->amount));
+		set->columns[4][set->n] = Int64GetDatum(cell->key.lender_id);
+		set->columns[5][set->n] = ResourcesPGetDatum(without_zeros(cell->amount));
 		set->places[set->n++] = &cell->place;
 	}
 }
