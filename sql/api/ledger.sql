@@ -27,8 +27,8 @@ COMMENT ON FUNCTION rpq_store.take_turns(bigint[]) IS
 CREATE OR REPLACE FUNCTION rpq_store.connected(scopes bigint[]) RETURNS bigint[]
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_connected';
 COMMENT ON FUNCTION rpq_store.connected(bigint[]) IS
-	'the scopes and all that are decided about together with them: queues and their pools, queues of one policy and the '
-	'pools in which it holds something, pools that lend and borrow idle room; ascending';
+	'the scopes and all that are decided about together with them: queues and their pools, queues of one policy and '
+	'the pools in which it holds something, pools that lend and borrow idle room; ascending';
 
 CREATE OR REPLACE FUNCTION rpq_store.sets_changed() RETURNS void
 	LANGUAGE c SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_sets_changed';

@@ -1472,14 +1472,28 @@ COMMENT ON VIEW rpq_store.uncounted IS
 CREATE FUNCTION rpq_store.take_turns(scopes bigint[]) RETURNS void
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_take_turns';
 COMMENT ON FUNCTION rpq_store.take_turns(bigint[]) IS
-	'locks the turns of the scopes in id order, changes them, and wakes the worker at commit; 42704 for a scope '
-	'without turn, RQ009 on a fenced database';
+	'locks the turns of the scopes, and of all that are connected with them, in id order, changes them, and wakes the '
+	'worker at commit; 42704 for a scope without turn, 55P03 when more were connected meanwhile that cannot be had in '
+	'order, RQ009 on a fenced database';
+
+CREATE FUNCTION rpq_store.connected(scopes bigint[]) RETURNS bigint[]
+	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_connected';
+COMMENT ON FUNCTION rpq_store.connected(bigint[]) IS
+	'the scopes and all that are decided about together with them: queues and their pools, queues of one policy and '
+	'the pools in which it holds something, pools that lend and borrow idle room; ascending';
+
+CREATE FUNCTION rpq_store.sets_changed() RETURNS void
+	LANGUAGE c SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_sets_changed';
+COMMENT ON FUNCTION rpq_store.sets_changed() IS
+	'tells every session that queues or the pools of profiles were added, so that it looks up anew what is connected; '
+	'new_scope calls it, and triggers when such rows are changed or deleted';
 
 CREATE FUNCTION rpq_store.new_scope(scope_id bigint) RETURNS void
 	LANGUAGE sql SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	INSERT INTO rpq_store.turn (scope_id, seen, own_xid)
 	VALUES (new_scope.scope_id, pg_current_snapshot(), pg_current_xact_id());
+	SELECT rpq_store.sets_changed();
 END;
 COMMENT ON FUNCTION rpq_store.new_scope(bigint) IS
 	'makes the turn of a new pool or queue, in the transaction that makes the scope';
@@ -1487,7 +1501,8 @@ COMMENT ON FUNCTION rpq_store.new_scope(bigint) IS
 CREATE FUNCTION rpq_store.fold(scopes bigint[]) RETURNS void
 	LANGUAGE c STRICT SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_fold';
 COMMENT ON FUNCTION rpq_store.fold(bigint[]) IS
-	'counts every visible entry of the scopes into the balances; the caller holds their turns';
+	'counts every visible entry of the scopes, and of all that are connected with them, into the balances; the caller '
+	'holds their turns';
 
 CREATE FUNCTION rpq_store.is_platform_role(db_role text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp

@@ -81,8 +81,8 @@ change(const int64 *scopes, int n)
 }
 
 /*
- * rpq_store.take_turns(scopes bigint[]), and of all that are tied to them: for everything but a cycle that changes what a cycle reads.  The turns are
- * changed, not only locked: see the lock rule.
+ * rpq_store.take_turns(scopes bigint[]), and of all that are tied to them: for everything but a cycle that changes what
+ * a cycle reads.  The turns are changed, not only locked: see the lock rule.
  */
 Datum
 rpq_take_turns(PG_FUNCTION_ARGS)

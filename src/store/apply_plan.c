@@ -30,8 +30,8 @@ static RpqStatement admit_workloads = {
 	"  FROM unnest($1, $2, $3, $4, $5, $6, $8, $9)"
 	"    AS a (workload_id, attempt, pool_id, type_id, nodes, many, policy_id, lender_id)"
 	" WHERE w.workload_id = a.workload_id",
-	9, {INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID, TIMESTAMPTZOID, INT8ARRAYOID,
-		INT8ARRAYOID}
+	9, {INT8ARRAYOID, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, BOOLARRAYOID, TIMESTAMPTZOID,
+		INT8ARRAYOID, INT8ARRAYOID}
 };
 
 static RpqStatement insert_pods = {

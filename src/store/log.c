@@ -31,8 +31,8 @@
 #define TURN_COLUMNS \
 	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at," \
 	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle, t.seen," \
-	"       t.ctid, p.isolate_accounts, p.tenant_id, p.cluster_id, p.kind, p.type, p.pay_as_you_go, p.allow_guarantee," \
-	"       p.queueing, p.idle_time_sharing"
+	"       t.ctid, p.isolate_accounts, p.tenant_id, p.cluster_id, p.kind, p.type, p.pay_as_you_go," \
+	"       p.allow_guarantee, p.queueing, p.idle_time_sharing"
 
 static RpqStatement load_turns = {
 	TURN_COLUMNS "  FROM rpq_store.turn t LEFT JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
@@ -227,8 +227,8 @@ book_load_turns(Book *book, const int64 *scopes, int n)
 }
 
 /*
- * The epoch that a lane was blocked at is that of all scopes of its set: room that is freed in one of them, a limit or a
- * member of the set that changes, makes it another.  0 is no epoch.
+ * The epoch that a lane was blocked at is that of all scopes of its set: room that is freed in one of them, a limit or
+ * a member of the set that changes, makes it another.  0 is no epoch.
  */
 void
 book_count_epochs(Book *book)
