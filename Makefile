@@ -22,8 +22,8 @@ SHAPE = \
 
 # Re-runnable: functions, views, triggers and grants.  An update script is its shape change plus all of these.  The
 # names are in the order in which the script needs them (views and SQL functions are checked when they are created).
-RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes node_loss executors \
-	pool_checks node_picks pools members member_lists workloads cycle reservations profiles policies queues placement \
+RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes node_loss workloads executors \
+	pool_checks node_picks pools members member_lists cycle reservations profiles policies queues placement \
 	operations operation_runs \
 	move_pods moves drain exchange resize move_nodes pool_life rotation usage autoscaling worker integrity integrity_rows \
 	adopt views_base views_members views_pools views_nodes views_workloads views_events views_migrations \

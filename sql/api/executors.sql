@@ -227,8 +227,7 @@ AS $$
 	WHERE c.pod_id IS NULL OR NOT c.current OR c.evicting
 	UNION ALL
 	SELECT 'start', c.pod_id, c.workload_id, c.attempt, w.resources, c.devices,
-		CASE WHEN w.checkpoint IS NULL THEN w.spec
-			 ELSE coalesce(w.spec, '{}') || jsonb_build_object('checkpoint', w.checkpoint) END
+		rpq_store.pod_spec(w)
 	FROM seen AS c
 	JOIN rpq_store.workload AS w ON w.workload_id = c.workload_id
 	WHERE c.current AND NOT c.evicting AND c.said IS NULL AND coalesce(c.state, 'started') = 'started'

@@ -1,4 +1,5 @@
--- Views of workloads.  rpq.workloads may be written (writable.sql): of its tables only the workload stands in FROM, the
+-- Views of workloads.  A reason may name the workload that is ahead: the reader may not see that one, and then its id
+-- is left out.  rpq.workloads may be written (writable.sql): of its tables only the workload stands in FROM, the
 -- others are WITH queries, which no SELECT ... FOR UPDATE reaches; so a reader locks rows of its own work alone.
 
 CREATE OR REPLACE VIEW rpq_store.workload_shown AS
@@ -42,7 +43,14 @@ WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 	   w.pool, w.queue_id, w.queue, w.policy, w.profile, w.workload_type, w.status, w.priority, w.guarantee,
 	   w.resources, w.replicas, w.total, w.instance_types, w.nodes, w.attempt, w.preemptions, w.reason_code,
-	   w.reason, w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
+	   CASE WHEN w.reason_code IS DISTINCT FROM 'behind' OR (
+				SELECT x.account_id = (SELECT account_id FROM me)
+					   OR x.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
+					   OR x.scope_id = ANY ((SELECT pools FROM me)::bigint[])
+				  FROM rpq_store.workload x WHERE x.workload_id = substring(w.reason from '^workload (\d+) ')::bigint)
+			THEN w.reason
+			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
+	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
 	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
   FROM rpq_store.workload_shown w
  WHERE w.ended_at IS NULL AND NOT w.hidden
@@ -105,7 +113,14 @@ WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 	   w.pool, w.queue_id, w.queue, w.policy, w.profile, w.workload_type, w.status, w.priority, w.guarantee,
 	   w.resources, w.replicas, w.total, w.instance_types, w.nodes, w.attempt, w.preemptions, w.reason_code,
-	   w.reason, w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
+	   CASE WHEN w.reason_code IS DISTINCT FROM 'behind' OR (
+				SELECT x.account_id = (SELECT account_id FROM me)
+					   OR x.tenant_id = ANY ((SELECT tenants FROM me)::bigint[])
+					   OR x.scope_id = ANY ((SELECT pools FROM me)::bigint[])
+				  FROM rpq_store.workload x WHERE x.workload_id = substring(w.reason from '^workload (\d+) ')::bigint)
+			THEN w.reason
+			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
+	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
 	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
   FROM (
 		SELECT * FROM rpq_store.workload_shown WHERE ended_at IS NULL

@@ -48,7 +48,12 @@ static RpqStatement pool_by_id = {POOL_FACTS " AND p.pool_id = $2", 2, {INT8OID,
 	"  LEFT JOIN rpq_store.group_account g ON g.group_id = y.group_id AND g.account_id = a.account_id" \
 	" WHERE a.account_id = $1 AND a.deleted_at IS NULL AND q.deleted_at IS NULL"
 
-static RpqStatement queue_by_name = {QUEUE_FACTS " AND q.name = $2", 2, {INT8OID, TEXTOID}};
+/* The tenant again, as a value of its own: as a join alone it does not come to be a condition on the index by name. */
+static RpqStatement queue_by_name = {
+	QUEUE_FACTS " AND q.name = $2"
+	" AND q.tenant_id = (SELECT t.tenant_id FROM rpq_store.account t WHERE t.account_id = $1)",
+	2, {INT8OID, TEXTOID}
+};
 static RpqStatement queue_by_id = {QUEUE_FACTS " AND q.queue_id = $2", 2, {INT8OID, INT8OID}};
 
 static RpqStatement was_queue = {"SELECT FROM rpq_store.queue WHERE queue_id = $1", 1, {INT8OID}};

@@ -9,33 +9,10 @@ SELECT rpq.create_pool(name => 'p1', type => 'dedicated', nodes => '{n1}') AS x,
 SELECT rpq.create_user_group(name => 'dev') AS x, rpq.create_user_group(name => 'research') AS y \gset
 SELECT rpq.add_to_group(user_group => 'dev', accounts => '{u1,u2}') AS x, rpq.add_to_group(user_group => 'research', accounts => '{u2,u3}') AS y \gset
 
-CREATE FUNCTION t.make_profile(profile_name text, size text, VARIADIC pool_names text[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	id bigint;
-BEGIN
-	INSERT INTO rpq_store.profile (tenant_id, name, saved, provisioned)
-	SELECT tenant_id, profile_name, size::rpq.resources, size::rpq.resources FROM rpq_store.tenant WHERE name = 'acme' RETURNING profile_id INTO id;
-	INSERT INTO rpq_store.profile_pool (profile_id, pool_id, state, rank)
-	SELECT id, p.pool_id, s, n.rank FROM unnest(pool_names) WITH ORDINALITY n (name, rank)
-	JOIN rpq_store.pool p ON p.name = n.name AND p.status <> 'deleted' CROSS JOIN unnest('{saved,provisioned}'::text[]) s;
-END $$;
-CREATE FUNCTION t.make_policy(policy_name text, group_name text, reserved text, most text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	INSERT INTO rpq_store.policy (tenant_id, group_id, name, reservation, usage_limit)
-	SELECT tenant_id, group_id, policy_name, reserved::rpq.resources, most::rpq.resources FROM rpq_store.user_group WHERE name = group_name;
-END $$;
-CREATE FUNCTION t.make_queue(queue_name text, policy_name text, profile_name text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	id bigint;
-BEGIN
-	INSERT INTO rpq_store.queue (tenant_id, policy_id, profile_id, name)
-	SELECT y.tenant_id, y.policy_id, f.profile_id, queue_name FROM rpq_store.policy y, rpq_store.profile f
-	WHERE y.name = policy_name AND f.name = profile_name RETURNING queue_id INTO id;
-	PERFORM rpq_store.new_scope(id);
-END $$;
-SELECT t.make_profile('small', 'gpu=2', 'p1', 'p2', 'p3'), t.make_profile('big', 'gpu=4', 'p1', 'p2'),
-	   t.make_policy('dev', 'dev', 'gpu=8', 'gpu=12'), t.make_policy('research', 'research', '', NULL) \g /dev/null
-SELECT t.make_queue('dev-small', 'dev', 'small'), t.make_queue('dev-big', 'dev', 'big'), t.make_queue('res-big', 'research', 'big') \g /dev/null
+SELECT rpq.create_profile(name => 'small', resources => 'gpu=2', pools => '{p1,p2,p3}') AS x, rpq.create_profile(name => 'big', resources => 'gpu=4', pools => '{p1,p2}') AS y \gset
+SELECT rpq.provision_profiles() AS x \gset
+SELECT rpq.create_policy(name => 'dev', user_group => 'dev', reservation => 'gpu=8', usage_limit => 'gpu=12') AS x, rpq.create_policy(name => 'research', user_group => 'research') AS y \gset
+SELECT rpq.connect_profile(policy => 'dev', profile => 'small', queue => 'dev-small') AS x, rpq.connect_profile(policy => 'dev', profile => 'big', queue => 'dev-big') AS y, rpq.connect_profile(policy => 'research', profile => 'big', queue => 'res-big') AS z \gset
 
 -- submits as an account and undoes it: SQLSTATE, message, detail; 'ok' when nothing is against it
 CREATE FUNCTION t.try(account_name text, queue_name text, replica_count int DEFAULT 1, settings jsonb DEFAULT '{}') RETURNS text LANGUAGE plpgsql AS $$
@@ -120,11 +97,11 @@ SELECT is(t.try('u1', 'dev-big', 0, '{"priority": 100}'), '22023 replicas must b
 SELECT is(t.try('u1', 'dev-big', 100, '{"on": "g2"}'), 'RQ007 no node of any pool of queue "dev-big" could ever hold one replica | One replica asks for gpu=4; the nodes of its profile''s pools hold g8 (cpu=192,gpu=8,memory=2097152).', 'then one replica on a node');
 SELECT is(t.try('u1', 'dev-big', 3), 'RQ002 the request is larger than what any pool of queue "dev-big" holds | It asks for gpu=12; the largest holds cpu=192,gpu=8,memory=2097152 of one instance type.', 'then the whole in a pool');
 SELECT is(t.try('u1', 'dev-big', 2), 'ok', 'what fits one pool is taken');
-UPDATE rpq_store.policy SET usage_limit = 'gpu=6', reservation = 'gpu=2' WHERE name = 'dev';
+SELECT rpq.edit_policy(policy => 'dev', usage_limit => 'gpu=6', reservation => 'gpu=2') AS x \gset
 SELECT is(t.try('u1', 'dev-big', 2), 'RQ002 the request is larger than the limit of policy "dev" | It asks for gpu=8; the limit is gpu=6.', 'then the limit of the policy');
 SELECT is(t.try('u1', 'dev-big', 1, '{"guarantee": true}'), 'RQ002 the guaranteed request is larger than the reservation of policy "dev" | It asks for gpu=4; the reservation is "gpu=2".', 'then, guaranteed, its reservation');
 SELECT is(t.try('u1', 'dev-big'), 'ok', 'without guarantee it is taken');
-UPDATE rpq_store.policy SET usage_limit = 'gpu=12', reservation = 'gpu=8' WHERE name = 'dev';
+SELECT rpq.edit_policy(policy => 'dev', usage_limit => 'gpu=12', reservation => 'gpu=8') AS x \gset
 SELECT is(t.try('u1', 'dev-big', 2, '{"guarantee": true}'), 'ok', 'within the reservation a guarantee is given, whatever the rights of members in the pool');
 SELECT is(t.try('u2', 'res-big', 1, '{"guarantee": true}'), 'RQ002 the guaranteed request is larger than the reservation of policy "research" | It asks for gpu=4; the reservation is "".', 'without reservation there is none');
 
@@ -184,7 +161,7 @@ SELECT is(rpq.edit_workload(workload => :d2, priority => 100), true, 'in a queue
 SELECT throws_ok(format('SELECT rpq.edit_workload(workload => %s, priority => 101)', :d2), '22023', NULL, 'and no more');
 
 -- A queue that went: what was drafted names it, and goes on elsewhere.
-UPDATE rpq_store.queue SET deleted_at = clock_timestamp() WHERE name = 'dev-small';
+SELECT rpq.disconnect_profile(policy => 'dev', profile => 'small') AS x \gset
 SELECT is((SELECT queue FROM rpq.workload_history WHERE workload_id = :d1), 'dev-small', 'the workload names the queue that is gone');
 SELECT throws_ok(format('SELECT rpq.enqueue(workload => %s)', :d1), '42704', NULL, 'it cannot wait there');
 SELECT is(rpq.enqueue(workload => :d1, queue => 'dev-big'), true, 'but in another');
@@ -202,7 +179,7 @@ COMMIT;
 SELECT is(:'answer' || '; ' || :'draft' || ' ' || :'fact' || ' ' || :'size' || ' ' || :'stopped', 'dev-big dev big gpu=8 queued; draft 0A000 22023 stopped', 'INSERT with a queue submits to it');
 
 -- What executors are handed: the queue's template under the workload's spec.
-UPDATE rpq_store.queue SET pod_template = '{"image": "base", "env": {"A": 1, "B": 2}, "args": ["x", "y"]}' WHERE name = 'dev-big';
+SELECT rpq.set_pod_template(queue => 'dev-big', template => '{"image": "base", "env": {"A": 1, "B": 2}, "args": ["x", "y"]}') AS x \gset
 SELECT rpq.submit(queue => 'dev-big', workload_type => 'training', account => 'u1', spec => '{"env": {"B": 3, "C": null}, "args": ["z"]}') AS w2,
 	   rpq.submit(queue => 'dev-big', workload_type => 'training', account => 'u1') AS w3 \gset
 SELECT is((SELECT rpq_store.pod_spec(w) FROM rpq_store.workload w WHERE workload_id = :w2), '{"image": "base", "env": {"A": 1, "B": 3, "C": null}, "args": ["z"]}', 'keys of the workload win, object by object');
