@@ -3,8 +3,10 @@
  *
  * rpq.schedule, and the worker's side of it: run_cycles.
  *
- * A person's call takes the turns and waits for them; the worker's passes over those that somebody else holds.  With
- * dry_run nothing is locked or written: the same Book, World and CyclePlan on the caller's snapshot.
+ * Both are about whole sets (sets.h).  A person's call takes the turns and waits for them; the worker's passes over the
+ * sets of which somebody else holds one.  With dry_run nothing is locked or written: the same Book, World and CyclePlan
+ * on the caller's snapshot.  The decision is that for the whole set; of its rows the caller gets those of workloads that
+ * he may see.
  */
 #include "postgres.h"
 
@@ -37,25 +39,29 @@ static RpqStatement own_pools = {
 	1, {BOOLOID}
 };
 
+/* What the caller may see of work: as in the view workloads.  $1: ids; $2: the pool that a decision is about. */
+#define VISIBLE(pool) \
+	" CROSS JOIN rpq_store.sight() s" \
+	" WHERE w.account_id = s.account_id OR w.tenant_id = ANY (s.tenants) OR w.scope_id = ANY (s.pools)" \
+	"    OR " pool " = ANY (s.pools)"
+
 /*
- * Members of lanes whose reason is to be shown, in order.  Own ones only, for who does not administer the pool.
- * LATERAL with OFFSET: from lane to members, and never by comparing every workload with every lane.
+ * Members of lanes whose reason is to be shown, in order.  LATERAL with OFFSET: from lane to members, and never by
+ * comparing every workload with every lane.
  */
 static RpqStatement waiting_members = {
 	"SELECT w.workload_id, k.shape, k.scope_id FROM unnest($1, $2) AS k (scope_id, shape)"
 	" CROSS JOIN LATERAL (SELECT * FROM rpq_store.workload w"
 	"                      WHERE w.scope_id = k.scope_id AND w.shape = k.shape AND w.status = 'queued' OFFSET 0) w"
-	" WHERE w.account_id = $4 OR w.scope_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])"
-	"    OR (SELECT rpq_store.is_platform_admin())"
-	" ORDER BY w.priority DESC, w.submitted_at, w.workload_id LIMIT $3",
-	4, {INT8ARRAYOID, INT8ARRAYOID, INT8OID, INT8OID}
+	VISIBLE("w.pool_id")
+	" ORDER BY w.priority DESC, w.submitted_at, w.workload_id",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
 };
 
 static RpqStatement visible_workloads = {
-	"SELECT w.workload_id FROM unnest($1) AS k (id) JOIN rpq_store.workload w ON w.workload_id = k.id"
-	" WHERE w.account_id = $2 OR w.scope_id = ANY ((SELECT rpq_store.administered_pools())::bigint[])"
-	"    OR (SELECT rpq_store.is_platform_admin()) ORDER BY 1",
-	2, {INT8ARRAYOID, INT8OID}
+	"SELECT w.workload_id FROM unnest($1, $2) AS k (id, pool_id) JOIN rpq_store.workload w ON w.workload_id = k.id"
+	VISIBLE("k.pool_id") " ORDER BY 1",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
 };
 
 static int64 *
@@ -73,7 +79,6 @@ typedef struct Output
 {
 	ReturnSetInfo *rsinfo;
 	Book	   *book;
-	int64		account_id;
 } Output;
 
 static void
@@ -105,33 +110,86 @@ id_order(const void *a, const void *b)
 	return x < y ? -1 : x > y ? 1 : 0;
 }
 
+/* Of some workloads, which the caller may see: pools has the one that each is admitted or placed in. */
+static int64 *
+visible_of(const int64 *ids, const int64 *pools, int n, uint64 *nvisible)
+{
+	Datum		values[2] = {rpq_int8_array(ids, n), rpq_int8_array(pools, n)};
+
+	*nvisible = rpq_exec(&visible_workloads, values, NULL);
+	return result_ids(*nvisible);
+}
+
+static Datum
+node_names(Output *output, const PodPlace *pods, int npods)
+{
+	Datum	   *names = palloc(sizeof(Datum) * Max(npods, 1));
+	int			n = 0;
+
+	for (int p = 0; p < npods; p++)
+	{
+		if (pods[p].node >= 0)
+			names[n++] = CStringGetTextDatum(output->book->world->nodes[pods[p].node].name);
+	}
+	return rpq_datum_array(names, NULL, n, TEXTOID);
+}
+
 static void
 put_admissions(Output *output, CyclePlan *plan)
 {
+	World	   *world = output->book->world;
 	int			n = plan->nadmissions;
 	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
-	Datum		values[2];
+	int64	   *pools = palloc(sizeof(int64) * Max(n, 1));
 	uint64		nvisible;
 	int64	   *visible;
 
 	for (int i = 0; i < n; i++)
+	{
 		ids[i] = plan->admissions[i].member.workload_id;
-	values[0] = rpq_int8_array(ids, n);
-	values[1] = Int64GetDatum(output->account_id);
-	nvisible = rpq_exec(&visible_workloads, values, NULL);
-	visible = result_ids(nvisible);
+		pools[i] = world->pools[plan->admissions[i].pool].pool_id;
+	}
+	visible = visible_of(ids, pools, n, &nvisible);
 	for (int i = 0; i < n; i++)
 	{
 		Admission  *a = &plan->admissions[i];
-		Datum	   *names;
 
-		if (bsearch(&ids[i], visible, nvisible, sizeof(int64), id_order) == NULL)
-			continue;
-		names = palloc(sizeof(Datum) * a->npods);
-		for (int p = 0; p < a->npods; p++)
-			names[p] = CStringGetTextDatum(output->book->world->nodes[a->pods[p].node].name);
-		put_row(output, ids[i], "admitted", output->book->world->pools[a->pool].name,
-				rpq_datum_array(names, NULL, a->npods, TEXTOID), NULL, NULL);
+		if (bsearch(&ids[i], visible, nvisible, sizeof(int64), id_order) != NULL)
+			put_row(output, ids[i], "admitted", world->pools[a->pool].name, node_names(output, a->pods, a->npods), NULL,
+					NULL);
+	}
+}
+
+/* Those that give room, with the nodes that they leave. */
+static void
+put_victims(Output *output, CyclePlan *plan)
+{
+	static const char *const rules[] = {
+		[PREEMPT_BORROWED] = "borrowed", [PREEMPT_RESERVATION] = "reservation", [PREEMPT_PRIORITY] = "priority"
+	};
+	World	   *world = output->book->world;
+	int			n = plan->npreemptions;
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *pools = palloc(sizeof(int64) * Max(n, 1));
+	uint64		nvisible;
+	int64	   *visible;
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		ids[i] = plan->preemptions[i].victim->workload_id;
+		pools[i] = world->pools[plan->preemptions[i].victim->pool].pool_id;
+	}
+	visible = visible_of(ids, pools, n, &nvisible);
+	for (int i = 0; i < n; i++)
+	{
+		Preemption *p = &plan->preemptions[i];
+
+		if (bsearch(&ids[i], visible, nvisible, sizeof(int64), id_order) != NULL)
+			put_row(output, ids[i], "preempted", world->pools[p->victim->pool].name,
+					node_names(output, p->victim->pods, p->victim->npods), NULL,
+					psprintf("its room is taken by the rule %s", rules[p->rule]));
 	}
 }
 
@@ -166,7 +224,7 @@ put_waiting(Output *output, CyclePlan *plan, const bool *show)
 	int64	   *scopes = palloc(sizeof(int64) * Max(world->nlanes, 1));
 	int64	   *shapes = palloc(sizeof(int64) * Max(world->nlanes, 1));
 	int64	   *admitted = palloc(sizeof(int64) * Max(plan->nadmissions, 1));
-	Datum		values[4];
+	Datum		values[2];
 	uint64		rows;
 	int			n = 0;
 
@@ -184,8 +242,6 @@ put_waiting(Output *output, CyclePlan *plan, const bool *show)
 	qsort(admitted, plan->nadmissions, sizeof(int64), id_order);
 	values[0] = rpq_int8_array(scopes, n);
 	values[1] = rpq_int8_array(shapes, n);
-	values[2] = Int64GetDatum(PG_INT64_MAX);
-	values[3] = Int64GetDatum(output->account_id);
 	rows = rpq_exec_at(&waiting_members, values, NULL, output->book->snapshot, true);
 	for (uint64 r = 0; r < rows; r++)
 	{
@@ -295,7 +351,7 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	output.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	SPI_connect();
 	scopes = scopes_to_schedule(fcinfo, dry_run, &n);
-	output.account_id = rpq_known_caller()->account_id;
+	rpq_known_caller();
 	if (!dry_run)
 	{
 		int64	   *unswept;
@@ -311,6 +367,7 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	{
 		bool	   *show = lanes_to_show(output.book, dry_run);
 
+		put_victims(&output, plan);
 		put_admissions(&output, plan);
 		if (!dry_run)
 			book_apply(output.book, plan);
