@@ -29,8 +29,9 @@ struct Flow
 	int		   *back;			/* [nedges]: the edges by pool */
 	int64	   *demand;			/* [npolicies] */
 	int64	   *supply;			/* [npools] */
-	int64	   *wanting;		/* [npolicies]: what is not carried yet */
-	int64	   *left;			/* [npools]: what is not taken yet */
+	int64		total;			/* all that is carried */
+	int64	   *wanting;		/* [npolicies]: what is not carried yet; below zero what is carried too much */
+	int64	   *left;			/* [npools]: what is not taken yet; below zero what is taken too much */
 	int		   *level;			/* [npolicies + npools]: policies, then pools */
 	int		   *queue;			/* [npolicies + npools] */
 	int		   *next;			/* [npolicies + npools]: where a path goes on to look */
@@ -184,16 +185,76 @@ push_from_pool(Flow *flow, int pool, int64 amount)
 	return 0;
 }
 
+/* An edge carries less; both its ends have it back. */
+static void
+take_back(Flow *flow, int edge, int64 amount)
+{
+	flow->carried[edge] -= amount;
+	flow->wanting[flow->edge_policy[edge]] += amount;
+	flow->left[flow->edge_pool[edge]] += amount;
+	flow->total -= amount;
+}
+
+/*
+ * What a policy is given too much: rather of what pools give too much, then of any.
+ */
+static void
+settle_policy(Flow *flow, int policy)
+{
+	for (int any = 0; any <= 1 && flow->wanting[policy] < 0; any++)
+		for (int e = flow->first_edge[policy]; e < flow->first_edge[policy + 1] && flow->wanting[policy] < 0; e++)
+		{
+			int64		amount = Min(flow->carried[e], -flow->wanting[policy]);
+
+			if (!any)
+				amount = Min(amount, Max(0, -flow->left[flow->edge_pool[e]]));
+			if (amount > 0)
+				take_back(flow, e, amount);
+		}
+}
+
+static void
+settle_pool(Flow *flow, int pool)
+{
+	for (int b = flow->first_back[pool]; b < flow->first_back[pool + 1] && flow->left[pool] < 0; b++)
+	{
+		int64		amount = Min(flow->carried[flow->back[b]], -flow->left[pool]);
+
+		if (amount > 0)
+			take_back(flow, flow->back[b], amount);
+	}
+}
+
 int64
 flow_max(Flow *flow, const int64 *demand, const int64 *supply)
 {
-	int64		total = 0;
-
 	memset(flow->carried, 0, sizeof(int64) * flow->nedges);
-	for (int p = 0; p < flow->npolicies; p++)
-		flow->wanting[p] = flow->demand[p] = Max(demand[p], 0);
+	memset(flow->demand, 0, sizeof(int64) * flow->npolicies);
+	memset(flow->wanting, 0, sizeof(int64) * flow->npolicies);
+	memset(flow->supply, 0, sizeof(int64) * flow->npools);
+	memset(flow->left, 0, sizeof(int64) * flow->npools);
+	flow->total = 0;
+	return flow_again(flow, demand, supply);
+}
+
+int64
+flow_again(Flow *flow, const int64 *demand, const int64 *supply)
+{
 	for (int m = 0; m < flow->npools; m++)
-		flow->left[m] = flow->supply[m] = Max(supply[m], 0);
+	{
+		flow->left[m] += Max(supply[m], 0) - flow->supply[m];
+		flow->supply[m] = Max(supply[m], 0);
+	}
+	for (int p = 0; p < flow->npolicies; p++)
+	{
+		flow->wanting[p] += Max(demand[p], 0) - flow->demand[p];
+		flow->demand[p] = Max(demand[p], 0);
+		if (flow->wanting[p] < 0)
+			settle_policy(flow, p);
+	}
+	for (int m = 0; m < flow->npools; m++)
+		if (flow->left[m] < 0)
+			settle_pool(flow, m);
 	while (find_levels(flow))
 	{
 		memcpy(flow->next, flow->first_edge, sizeof(int) * flow->npolicies);
@@ -206,10 +267,10 @@ flow_max(Flow *flow, const int64 *demand, const int64 *supply)
 				if (done == 0)
 					break;
 				flow->wanting[p] -= done;
-				total += done;
+				flow->total += done;
 			}
 	}
-	return total;
+	return flow->total;
 }
 
 int64

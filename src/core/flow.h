@@ -19,6 +19,11 @@ extern Flow *flow_create(int npolicies, int npools, const bool *reach);
  */
 extern int64 flow_max(Flow *flow, const int64 *demand, const int64 *supply);
 
+/*
+ * The same from the flow last found on, where little has changed since (before the first: from nothing).
+ */
+extern int64 flow_again(Flow *flow, const int64 *demand, const int64 *supply);
+
 /* What the flow last found carries from a policy to a pool. */
 extern int64 flow_carried(const Flow *flow, int policy, int pool);
 

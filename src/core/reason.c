@@ -196,6 +196,47 @@ append_reserved(StringInfo text, const World *world, const Reason *reason)
 					 vector_text(world, reason->available, reason->wanted, reason->available));
 }
 
+/* How many nodes a sentence names. */
+#define MOST_NAMED	8
+
+static int
+compare_nodes(const void *a, const void *b)
+{
+	return *(const int *) a - *(const int *) b;
+}
+
+Reason *
+reason_of_hold(const World *world, int pool, int type, const PodPlace *pods, int npods, int npending, int nvictims)
+{
+	Reason	   *reason = palloc0(sizeof(Reason));
+	int		   *nodes = palloc(sizeof(int) * (npods + 1));
+	StringInfoData text;
+	int			n = 0;
+
+	for (int i = 0; i < npods; i++)
+		nodes[i] = pods[i].node;
+	qsort(nodes, npods, sizeof(int), compare_nodes);
+	initStringInfo(&text);
+	for (int i = 0; i < npods; i++)
+	{
+		if (nodes[i] < 0 || (i > 0 && nodes[i] == nodes[i - 1]))
+			continue;
+		if (n < MOST_NAMED)
+			appendStringInfo(&text, "%s%s", n > 0 ? ", " : "", world->nodes[nodes[i]].name);
+		n++;
+	}
+	if (n > MOST_NAMED)
+		appendStringInfo(&text, " and %d more", n - MOST_NAMED);
+	pfree(nodes);
+	reason->code = REASON_PREEMPTING;
+	reason->pool = pool;
+	reason->type = type;
+	reason->held_on = n > 0 ? text.data : NULL;
+	reason->npending = npending;
+	reason->nvictims = nvictims;
+	return reason;
+}
+
 /* Sentences without figures. */
 static void
 append_plain(StringInfo text, const World *world, const Reason *reason)
@@ -229,10 +270,14 @@ append_plain(StringInfo text, const World *world, const Reason *reason)
 			appendStringInfoString(text, "its time to be tried again has not come");
 			break;
 		case REASON_PREEMPTING:
-			appendStringInfo(text, "room is being made in %s", pool);
+			if (reason->held_on != NULL)
+				appendStringInfo(text, "room is held on %s; %d of %d %s still to stop", reason->held_on,
+								 reason->npending, reason->nvictims, reason->nvictims == 1 ? "victim has" : "victims have");
+			else
+				appendStringInfo(text, "room is being made in %s", pool);
 			break;
 		case REASON_BEHIND:
-			appendStringInfo(text, "workload " INT64_FORMAT " is ahead", reason->ahead);
+			appendStringInfo(text, "workload " INT64_FORMAT " is ahead in %s", reason->ahead, pool);
 			break;
 		default:
 			break;

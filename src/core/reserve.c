@@ -9,9 +9,10 @@
  * free in one pool and, when its own policy is among the kept ones, from what that still wants.  It passes if the flow
  * falls by no more than what its policy wants less: then what is not served has not grown.
  *
- * The flow is the last resort.  Nearly always all that is wanted from the pool fits into what remains of it; else a
- * pool's slack, by how much it could shrink without the flow falling, is known until something changes.  Policies that
- * reach the same pools are one in the flow, so its size goes with the number of different reaches.
+ * The flow is the last resort.  Nearly always all that is wanted from the pool fits into what remains of it.  Else the
+ * flow goes on from the one before, of which an admission changes little; and once somebody was refused, the pool's
+ * slack, by how much it could shrink without the flow falling, is known until something changes.  Policies that reach the
+ * same pools are one in the flow, so its size goes with the number of different reaches.
  */
 #include "postgres.h"
 
@@ -43,7 +44,8 @@ typedef struct Group
 typedef struct Known
 {
 	uint64		version;		/* of Reserve; 0: nothing is known */
-	int64		flow;
+	Flow	   *flow;			/* of groups; goes on from one question to the next */
+	int64		served;
 	int64	   *supply;			/* [npools] */
 	int64	   *slack;			/* [npools]; -1: not known */
 } Known;
@@ -54,7 +56,7 @@ struct Reserve
 	int			ngroups;
 	Group	   *groups;
 	int		   *group_of;		/* [npolicies]; -1: reaches nothing, or has no reservation */
-	Flow	   *flow;			/* of groups */
+	bool	   *reached;		/* [npools]: by any group */
 	uint64		version;		/* moves when a policy comes to hold more or less */
 	Known	   *known[NKEEPS];	/* [nkeys] */
 	int64	   *demand;			/* [ngroups]: for a flow */
@@ -102,7 +104,7 @@ add_to_group(Reserve *reserve, const World *world, int policy)
 	Group	   *group = reserve->groups;
 
 	for (int i = 0; i < p->npools; i++)
-		reach[p->pools[i]] = true;
+		reach[p->pools[i]] = reserve->reached[p->pools[i]] = true;
 	while (group < reserve->groups + reserve->ngroups && memcmp(group->reach, reach, world->npools) != 0)
 		group++;
 	if (group == reserve->groups + reserve->ngroups)
@@ -124,36 +126,36 @@ static Reserve *
 reserve_create(const World *world)
 {
 	Reserve    *reserve = palloc0(sizeof(Reserve));
-	bool	   *reach;
 
 	reserve->version = 1;
 	reserve->groups = palloc0(sizeof(Group) * (world->npolicies + 1));
 	reserve->group_of = palloc(sizeof(int) * (world->npolicies + 1));
+	reserve->reached = palloc0(sizeof(bool) * (world->npools + 1));
 	for (int p = 0; p < world->npolicies; p++)
 	{
 		reserve->group_of[p] = -1;
 		if (has_reservation(world, &world->policies[p]))
 			add_to_group(reserve, world, p);
 	}
-	if (!reserve->any[KEEP_ALL])
-		return reserve;
-	reach = palloc(sizeof(bool) * reserve->ngroups * world->npools);
+	for (Keep keep = 0; keep < NKEEPS; keep++)
+		reserve->known[keep] = palloc0(sizeof(Known) * world->nkeys);
+	reserve->demand = palloc(sizeof(int64) * (reserve->ngroups + 1));
+	reserve->supply = palloc(sizeof(int64) * (world->npools + 1));
+	return reserve;
+}
+
+/* The network of groups, nothing carried. */
+static Flow *
+flow_of_groups(const Reserve *reserve, const World *world)
+{
+	bool	   *reach = palloc(sizeof(bool) * reserve->ngroups * world->npools);
+	Flow	   *flow;
+
 	for (int g = 0; g < reserve->ngroups; g++)
 		memcpy(reach + (Size) g * world->npools, reserve->groups[g].reach, sizeof(bool) * world->npools);
-	reserve->flow = flow_create(reserve->ngroups, world->npools, reach);
+	flow = flow_create(reserve->ngroups, world->npools, reach);
 	pfree(reach);
-	for (Keep keep = 0; keep < NKEEPS; keep++)
-	{
-		reserve->known[keep] = palloc0(sizeof(Known) * world->nkeys);
-		for (int k = 0; k < world->nkeys; k++)
-		{
-			reserve->known[keep][k].supply = palloc(sizeof(int64) * world->npools);
-			reserve->known[keep][k].slack = palloc(sizeof(int64) * world->npools);
-		}
-	}
-	reserve->demand = palloc(sizeof(int64) * reserve->ngroups);
-	reserve->supply = palloc(sizeof(int64) * world->npools);
-	return reserve;
+	return flow;
 }
 
 static Reserve *
@@ -225,13 +227,26 @@ free_in_pool(Placer *placer, int pool, int key)
 	{
 		const Room *home = room_get(placer, pool, t);
 
-		sum += home->sum[key] + (home->isolate ? home->hosting[key] : 0);
+		for (const Room *room = home; room != NULL; room = room == home ? home->targets : NULL)
+			sum += room->sum[key] + (room->isolate ? room->hosting[key] : 0);
 	}
 	return sum;
 }
 
 /*
- * The flow of a key as things are, brought up to date.  Pools that no group reaches take no part.
+ * The flow of a key when one policy (-1: none) wants just so much less, and what is free is reserve->supply.
+ */
+static int64
+flow_when(Reserve *reserve, const World *world, Known *known, Keep keep, int key, int but, int64 less)
+{
+	for (int g = 0; g < reserve->ngroups; g++)
+		reserve->demand[g] = group_wants(world, &reserve->groups[g], keep, key,
+										 but >= 0 && g == reserve->group_of[but] ? but : -1, less);
+	return flow_again(known->flow, reserve->demand, reserve->supply);
+}
+
+/*
+ * What is known of a key as things are.  Pools that no group reaches take no part.
  */
 static Known *
 get_known(Placer *placer, Keep keep, int key)
@@ -241,22 +256,23 @@ get_known(Placer *placer, Keep keep, int key)
 	Known	   *known = &reserve->known[keep][key];
 	bool		same = known->version == reserve->version;
 
+	if (known->flow == NULL)
+	{
+		known->flow = flow_of_groups(reserve, world);
+		known->supply = palloc0(sizeof(int64) * world->npools);
+		known->slack = palloc(sizeof(int64) * world->npools);
+	}
 	for (int p = 0; p < world->npools; p++)
 	{
-		bool		reached = false;
-		int64		supply;
+		int64		supply = reserve->reached[p] ? free_in_pool(placer, p, key) : 0;
 
-		for (int g = 0; g < reserve->ngroups && !reached; g++)
-			reached = reserve->groups[g].reach[p];
-		supply = reached ? free_in_pool(placer, p, key) : 0;
-		same &= known->version > 0 && known->supply[p] == supply;
+		same &= known->supply[p] == supply;
 		known->supply[p] = supply;
 	}
 	if (same)
 		return known;
-	for (int g = 0; g < reserve->ngroups; g++)
-		reserve->demand[g] = reserve->groups[g].wanted[keep][key];
-	known->flow = flow_max(reserve->flow, reserve->demand, known->supply);
+	memcpy(reserve->supply, known->supply, sizeof(int64) * world->npools);
+	known->served = flow_when(reserve, world, known, keep, key, -1, 0);
 	known->version = reserve->version;
 	for (int p = 0; p < world->npools; p++)
 		known->slack[p] = -1;
@@ -273,12 +289,10 @@ slack_of(Placer *placer, Known *known, Keep keep, int key, int pool)
 
 	if (known->slack[pool] < 0)
 	{
-		for (int g = 0; g < reserve->ngroups; g++)
-			reserve->demand[g] = reserve->groups[g].wanted[keep][key];
 		memcpy(reserve->supply, known->supply, sizeof(int64) * placer->world->npools);
 		reserve->supply[pool] = 0;
 		known->slack[pool] = known->supply[pool] -
-			(known->flow - flow_max(reserve->flow, reserve->demand, reserve->supply));
+			(known->served - flow_when(reserve, placer->world, known, keep, key, -1, 0));
 	}
 	return known->slack[pool];
 }
@@ -342,22 +356,25 @@ passes_key(Placer *placer, const Candidate *candidate, int pool, Keep keep, int 
 	int64		less = wants_less(reserve, world, candidate, pool, keep, key, given);
 	int64		rest = Max(0, free_in_pool(placer, pool, key) + more - total);
 	Known	   *known;
+	bool		passes;
 
 	if (fits_into_rest(placer, pool, keep, key, rest, less))
 		return true;
+	CHECK_FOR_INTERRUPTS();
 	known = get_known(placer, keep, key);
-	if (less >= 0 && Min(total - more, known->supply[pool]) <= slack_of(placer, known, keep, key, pool))
-		return true;
-	if (less == 0)
-		return false;
-	for (int g = 0; g < reserve->ngroups; g++)
-		reserve->demand[g] = group_wants(world, &reserve->groups[g], keep, key,
-										 g == reserve->group_of[candidate->lane->policy] ?
-										 candidate->lane->policy : -1, less);
+	if (known->slack[pool] >= 0)
+	{
+		if (less >= 0 && Min(total - more, known->supply[pool]) <= known->slack[pool])
+			return true;
+		if (less == 0)
+			return false;
+	}
 	memcpy(reserve->supply, known->supply, sizeof(int64) * world->npools);
 	reserve->supply[pool] = rest;
-	CHECK_FOR_INTERRUPTS();
-	return flow_max(reserve->flow, reserve->demand, reserve->supply) >= known->flow - less;
+	passes = flow_when(reserve, world, known, keep, key, candidate->lane->policy, less) >= known->served - less;
+	if (!passes && less == 0)
+		(void) slack_of(placer, known, keep, key, pool);
+	return passes;
 }
 
 bool

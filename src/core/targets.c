@@ -375,10 +375,33 @@ targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool
 static bool
 lacks_room(Placer *placer, const Candidate *candidate, int i)
 {
-	ReasonCode	code = candidate->blocked[i];
+	int			pool = candidate->lane->pools[i];
 
-	return (code == REASON_POOL_QUOTA || code == REASON_NO_NODE_FITS || code == REASON_GANG_DOES_NOT_FIT) &&
-		pool_open_to(placer, candidate, candidate->lane->pools[i]);
+	return candidate->blocked[i] >= REASON_POOL_QUOTA && !placer->world->pools[pool].best_effort &&
+		pool_open_to(placer, candidate, pool);
+}
+
+bool
+targets_due(Placer *placer, const Candidate *candidate)
+{
+	const Lane *lane = candidate->lane;
+
+	for (int i = 0; i < lane->npools; i++)
+	{
+		const Pool *pool = &placer->world->pools[lane->pools[i]];
+
+		if (!lacks_room(placer, candidate, i))
+			continue;
+		for (int t = 0; t < pool->ntypes; t++)
+			if (placer->usable[t])
+			{
+				Room	   *home = room_get(placer, lane->pools[i], t);
+
+				if (home->targets == NULL && could_hold(home, candidate->need))
+					return true;
+			}
+	}
+	return false;
 }
 
 bool
@@ -387,7 +410,7 @@ targets_mark(Placer *placer, const Candidate *candidate)
 	const Lane *lane = candidate->lane;
 
 	for (int i = 0; i < lane->npools; i++)
-		if (!placer->world->pools[lane->pools[i]].best_effort && lacks_room(placer, candidate, i) &&
+		if (lacks_room(placer, candidate, i) &&
 			targets_mark_in(placer, candidate, lane->pools[i], placer->usable))
 			return true;
 	return false;

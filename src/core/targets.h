@@ -16,6 +16,9 @@
  */
 extern bool targets_mark(Placer *placer, const Candidate *candidate);
 
+/* Whether it would mark any, whatever the workload: then it is worth to know which one is the first of its lane. */
+extern bool targets_due(Placer *placer, const Candidate *candidate);
+
 /* The same in one pool, of which it is known that room is what it lacks on the types in usable. */
 extern bool targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool *usable);
 

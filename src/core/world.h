@@ -236,6 +236,9 @@ typedef struct Reason
 	bool		some_types;		/* the figures are those of the instance types that the workload allows */
 	bool		guarantee;		/* it waits because it is guaranteed, or cannot be preempted */
 	int64		ahead;			/* behind: workload id of the one that is ahead */
+	char	   *held_on;		/* preempting: names of the nodes on which room is held */
+	int			nvictims;		/* preempting: of so many workloads */
+	int			npending;		/* these have still to stop */
 } Reason;
 
 typedef struct Admission
