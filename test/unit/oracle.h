@@ -292,7 +292,7 @@ oracle_next(const Oracle *oracle)
 	return best;
 }
 
-static Oracle *
+static inline Oracle *
 oracle_plan(World *world)
 {
 	Oracle	   *oracle = palloc0(sizeof(Oracle));

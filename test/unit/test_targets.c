@@ -363,7 +363,7 @@ turn(Placer *placer, World *slow, int l, Counts *counts)
 			return false;
 		by_room[i] = !world->pools[candidate.lane->pools[i]].best_effort &&
 			(blocked[i] == REASON_POOL_QUOTA || blocked[i] == REASON_NO_NODE_FITS ||
-			 blocked[i] == REASON_GANG_DOES_NOT_FIT);
+			 blocked[i] == REASON_GANG_DOES_NOT_FIT || blocked[i] == REASON_BEHIND);
 	}
 	counts->behind += reason->code == REASON_BEHIND;
 	if (!right_ahead(candidate.lane, reason) ||
