@@ -22,12 +22,12 @@ SHAPE = \
 
 # Re-runnable: functions, views, triggers and grants.  An update script is its shape change plus all of these.  The
 # names are in the order in which the script needs them (views and SQL functions are checked when they are created).
-RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes node_loss workloads executors \
-	pool_checks node_picks pools members member_lists cycle reservations profiles policies queues placement \
-	operations operation_runs \
+RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes preemptions node_loss \
+	workloads executors settle_reports pool_checks node_picks pools members member_lists cycle reservations profiles \
+	policies queues placement operations operation_runs \
 	move_pods moves drain exchange resize move_nodes pool_life rotation usage autoscaling worker integrity integrity_rows \
-	adopt views_base views_members views_pools views_nodes views_workloads views_events views_migrations \
-	views_directory views_policies node_map writable views_comments grants
+	adopt views_base views_members views_pools views_nodes views_workloads views_events views_preemptions \
+	views_migrations views_directory views_policies node_map writable views_comments grants
 RERUNNABLE = $(foreach name,$(RERUNNABLE_ORDER),$(wildcard sql/api/$(name).sql))
 
 forgotten := $(filter-out $(SHAPE) $(RERUNNABLE),$(wildcard sql/store/*.sql sql/api/*.sql))

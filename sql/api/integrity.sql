@@ -46,10 +46,12 @@ AS $$
 				concat_ws(' and ', g.type_id, nullif(g.other_type, g.type_id))) END
 	FROM rpq_store.holding AS h
 	FULL JOIN placed AS g ON g.workload_id = h.workload_id AND g.attempt = h.attempt
-	WHERE h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
-	   OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
-	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
-	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type)
+	WHERE (h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
+		OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
+		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
+		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
+	  AND NOT EXISTS (SELECT FROM rpq_store.podless AS l
+					  WHERE l.workload_id = h.workload_id AND l.attempt = h.attempt)
 	UNION ALL
 	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
@@ -77,8 +79,22 @@ AS $$
 		FROM rpq_store.pod AS p
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		GROUP BY p.node_id),
+	-- what is held for a preemptor may be what its own victims still have
+	preempt AS (
+		SELECT h.node_id, h.workload_id, rpq.sum(h.resources) AS held
+		FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' GROUP BY h.node_id, h.workload_id),
+	victim AS (
+		SELECT v.node_id, v.preemptor, rpq.sum(v.resources) AS had
+		FROM rpq_store.victim_room AS v GROUP BY v.node_id, v.preemptor),
 	holds AS (
-		SELECT h.node_id, rpq.sum(h.resources) AS held FROM rpq_store.hold AS h GROUP BY h.node_id),
+		SELECT x.node_id, rpq.sum(x.amount) AS held
+		FROM (SELECT h.node_id, h.resources AS amount FROM rpq_store.hold AS h WHERE h.purpose <> 'preempt'
+			  UNION ALL
+			  SELECT p.node_id, rpq.greatest(p.held OPERATOR(rpq.-) coalesce(v.had, ''),
+				(p.held OPERATOR(rpq.-) coalesce(v.had, '')) OPERATOR(rpq.*) 0::numeric)
+			  FROM preempt AS p
+			  LEFT JOIN victim AS v ON v.node_id = p.node_id AND v.preemptor = p.workload_id) AS x
+		GROUP BY x.node_id),
 	node AS (
 		SELECT n.node_id, n.name, n.pool_id, n.capacity, coalesce(n.capacity OPERATOR(rpq.->) 'gpu', 0) AS devices,
 			l.node_id IS NOT NULL AS has_load, l.pool_id AS load_pool, l.used AS load_used, l.pods AS load_pods,
@@ -105,7 +121,8 @@ AS $$
 	WHERE NOT (n.used OPERATOR(rpq.+) n.held) OPERATOR(rpq.<@) n.capacity
 $$;
 COMMENT ON FUNCTION rpq_store.check_nodes() IS
-'part of check_integrity: node_load is the sum of the pods of each node, and pods and holds fit in its capacity';
+'part of check_integrity: node_load is the sum of the pods of each node, and pods and holds fit in its capacity, those '
+'for preemptors beside what their victims have still';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_devices()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -118,12 +135,26 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		UNION ALL
 		SELECT h.node_id, h.devices, h.resources OPERATOR(rpq.->) 'gpu', false, format('hold %s', h.hold_id)
-		FROM rpq_store.hold AS h),
+		FROM rpq_store.hold AS h WHERE h.purpose <> 'preempt'),
+	-- by preemptor and device: what is held for it, less what its victims have still
+	preempt AS (
+		SELECT x.node_id, x.device, greatest(0, sum(x.parts)) AS parts
+		FROM (SELECT h.workload_id AS preemptor, h.node_id, d.device,
+				round((h.resources OPERATOR(rpq.->) 'gpu') * 21000 / cardinality(h.devices)) AS parts, true AS held
+			  FROM rpq_store.hold AS h CROSS JOIN LATERAL unnest(h.devices) AS d (device)
+			  WHERE h.purpose = 'preempt'
+			  UNION ALL
+			  SELECT v.preemptor, v.node_id, d.device,
+				- round((v.resources OPERATOR(rpq.->) 'gpu') * 21000 / cardinality(v.devices)), false
+			  FROM rpq_store.victim_room AS v CROSS JOIN LATERAL unnest(v.devices) AS d (device)) AS x
+		GROUP BY x.preemptor, x.node_id, x.device HAVING bool_or(x.held)),
 	-- of a device: thousandths times 21, the unit of amounts, of which 1/7 is a whole number; more than one device are
 	-- all whole
 	piece AS (
 		SELECT c.node_id, d.device, c.is_pod, round(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts
-		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)),
+		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)
+		UNION ALL
+		SELECT p.node_id, p.device, false, p.parts FROM preempt AS p),
 	taken AS (
 		SELECT p.node_id, p.device, sum(p.parts) AS parts, coalesce(sum(p.parts) FILTER (WHERE p.is_pod), 0) AS of_pods
 		FROM piece AS p
@@ -157,14 +188,19 @@ CREATE OR REPLACE FUNCTION rpq_store.check_usage()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+	-- a victim that has lost its pods is charged until its row, which its client keeps locked, follows
 	WITH placed AS (
-		SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id,
-			rpq.sum(w.resources) AS amount
-		FROM rpq_store.pod AS p
-		JOIN rpq_store.node AS n ON n.node_id = p.node_id
-		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
-		LEFT JOIN rpq_store.uncounted AS u
-			ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, rpq.sum(x.resources) AS amount
+		FROM (SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, w.resources
+			  FROM rpq_store.pod AS p
+			  JOIN rpq_store.node AS n ON n.node_id = p.node_id
+			  JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
+			  LEFT JOIN rpq_store.uncounted AS u
+				ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+			  UNION ALL
+			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0),
+				l.resources OPERATOR(rpq.*) l.replicas::numeric
+			  FROM rpq_store.podless AS l) AS x
 		GROUP BY 1, 2, 3, 4),
 	-- what is not counted is taken off again, and so the sum stays within what fits a bigint
 	counted AS (

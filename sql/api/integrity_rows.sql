@@ -9,7 +9,10 @@ AS $$
 		SELECT u.pool_id, rpq.sum(u.amount) AS amount
 		FROM (SELECT pool_id, amount FROM rpq_store.usage
 			  UNION ALL
-			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL) AS u
+			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL
+			  UNION ALL
+			  -- its pods are gone already, its row follows
+			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l) AS u
 		GROUP BY u.pool_id),
 	size AS (
 		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
@@ -95,6 +98,60 @@ $$;
 COMMENT ON FUNCTION rpq_store.check_reports() IS
 'part of check_integrity: what executors reported is of pods where they were placed, and room is held only for what an '
 'executor has still';
+
+CREATE OR REPLACE FUNCTION rpq_store.check_preemptions()
+RETURNS TABLE (invariant text, object text, expected text, found text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	-- what changed a workload since the last fold is for the next one to settle
+	WITH news AS MATERIALIZED (SELECT DISTINCT u.workload_id FROM rpq_store.uncounted AS u),
+	held AS (
+		SELECT h.workload_id, h.attempt, count(*) AS holds, min(h.scope_id) AS scope_id, max(h.scope_id) AS other_scope
+		FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' GROUP BY h.workload_id, h.attempt)
+	SELECT 'preemption', format('room of workload %s', h.workload_id),
+		format('queued, for attempt %s, %s holds in one pool', w.attempt + 1, w.replicas),
+		format('%s, for attempt %s, %s holds%s', coalesce(w.status, 'none'), h.attempt, h.holds,
+			CASE WHEN h.scope_id <> h.other_scope THEN ' in several' ELSE '' END)
+	FROM held AS h
+	LEFT JOIN rpq_store.workload AS w ON w.workload_id = h.workload_id
+	WHERE (w.status IS DISTINCT FROM 'queued' OR w.attempt + 1 <> h.attempt OR w.replicas <> h.holds
+		OR h.scope_id <> h.other_scope)
+	  AND h.workload_id NOT IN (SELECT n.workload_id FROM news AS n)
+	UNION ALL
+	-- one that has lost its pods waits for a client to let go of its row, and holds up nobody
+	SELECT 'preemption', format('preemption %s', p.preemption_id), 'a preemptor for which room is held', 'none'
+	FROM rpq_store.preemption AS p
+	WHERE p.state = 'pending' AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
+	  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l)
+	UNION ALL
+	SELECT 'preemption', format('preemption %s', p.preemption_id), format('attempt %s of a victim', p.victim_attempt),
+		format('%s, attempt %s', w.status, w.attempt)
+	FROM rpq_store.preemption AS p
+	JOIN rpq_store.workload AS w ON w.workload_id = p.victim
+	WHERE p.state = 'pending' AND (w.attempt <> p.victim_attempt OR w.status NOT IN ('starting', 'running'))
+	  AND p.victim NOT IN (SELECT n.workload_id FROM news AS n)
+	  AND NOT EXISTS (SELECT FROM rpq_store.victim_room AS v WHERE v.preemption_id = p.preemption_id)
+	UNION ALL
+	SELECT 'preemption', format('workload %s, attempt %s', p.victim, p.victim_attempt), 'one that is pending',
+		count(*)::text
+	FROM rpq_store.preemption AS p WHERE p.state = 'pending'
+	GROUP BY p.victim, p.victim_attempt HAVING count(*) > 1
+	UNION ALL
+	SELECT 'preemption', format('workload %s, attempt %s', e.workload_id, e.attempt), 'a row of its preemption', 'none'
+	FROM rpq_store.entry AS e
+	WHERE e.kind = 'release' AND e.cause = 'preempted'
+	  AND NOT EXISTS (SELECT FROM rpq_store.preemption AS p
+					  WHERE p.victim = e.workload_id AND p.victim_attempt = e.attempt AND p.state <> 'given_up')
+	UNION ALL
+	SELECT 'preemption', format('workload %s', w.workload_id), format('at most %s events', w.preemptions),
+		count(*)::text
+	FROM rpq_store.entry AS e JOIN rpq_store.workload AS w ON w.workload_id = e.workload_id
+	WHERE e.kind = 'release' AND e.cause = 'preempted'
+	GROUP BY w.workload_id HAVING count(*) > w.preemptions
+$$;
+COMMENT ON FUNCTION rpq_store.check_preemptions() IS
+'part of check_integrity: room is held for workloads that wait for it, victims have still to stop for one of these, '
+'and every attempt that ended as preempted has its row';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_references()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -305,6 +362,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM rpq_store.check_pools();
 	RETURN QUERY SELECT * FROM rpq_store.check_references();
 	RETURN QUERY SELECT * FROM rpq_store.check_reports();
+	RETURN QUERY SELECT * FROM rpq_store.check_preemptions();
 	RETURN QUERY SELECT * FROM rpq_store.check_operations();
 	RETURN QUERY SELECT * FROM rpq_store.check_moves();
 	RETURN QUERY SELECT * FROM rpq_store.check_recorded();
@@ -313,6 +371,7 @@ $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, '
-'inventory, machine, turn, reference, report, operation, move, hold, history), object, what is expected, what was'
-' found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, '
+'inventory, machine, turn, reference, report, operation, move, hold, preemption, history), object, what is '
+'expected, what was found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and '
+'writes nothing, '
 'also on a standby. Errors: 42501. Platform administrators';

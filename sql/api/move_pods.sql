@@ -82,6 +82,10 @@ BEGIN
 	UPDATE rpq_store.pod AS p SET attempt = g.attempt + g.moves
 	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
 	WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt;
+	-- a victim that has still to stop is one wherever it stands
+	UPDATE rpq_store.preemption AS p SET victim_attempt = g.attempt + g.moves
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	WHERE p.victim = g.workload_id AND p.victim_attempt = g.attempt AND p.state = 'pending';
 	INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
 	SELECT m.workload_id, g.attempt + g.moves, m.replica, m.to_node_id, m.devices
 	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)

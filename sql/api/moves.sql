@@ -126,6 +126,7 @@ DECLARE
 	standing int;
 BEGIN
 	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
+	PERFORM rpq_store.give_up_on_nodes(begin_moves.nodes);
 	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
@@ -190,7 +191,8 @@ AS $$
 				   JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
 				   WHERE n.node_id = $1 AND n.usable OPERATOR(rpq.<>) n.capacity
 					 AND NOT l.used OPERATOR(rpq.+) (SELECT rpq.sum(h.resources) FROM rpq_store.hold AS h
-													 WHERE h.node_id = $1) OPERATOR(rpq.<@) n.usable)
+													 WHERE h.node_id = $1 AND h.purpose <> 'preempt')
+						 OPERATOR(rpq.<@) n.usable)
 $$;
 COMMENT ON FUNCTION rpq_store.has_shrunk(bigint) IS
 'whether a node has less, by its own report, than its pods and what is reserved on it come to';

@@ -37,7 +37,8 @@ AS $$
 	back AS (
 		UPDATE rpq_store.workload AS w
 		SET status = 'queued', shape = d.new_shape, cause = d.why, detail = d.how, pool_id = NULL, type_id = NULL,
-			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
+			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL,
+			preemptions = w.preemptions + CASE WHEN d.why = 'preempted' THEN 1 ELSE 0 END
 		FROM decided AS d WHERE d.becomes = 'queued' AND w.workload_id = d.workload_id),
 	ended AS (
 		UPDATE rpq_store.workload AS w
@@ -69,18 +70,24 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
 		WHERE p.node_id = ANY ($1) AND w.status IN ('starting', 'running')
 		GROUP BY w.workload_id, w.attempt),
+	-- a victim that has still to stop has now done so
 	listed AS (
 		SELECT array_agg(h.workload_id) AS workloads, array_agg(h.attempt) AS attempts,
-			array_agg('lost'::text) AS ends, array_agg('node_lost'::text) AS causes,
+			array_agg(CASE WHEN v.victim THEN 'queued' ELSE 'lost' END) AS ends,
+			array_agg(CASE WHEN v.victim THEN 'preempted' ELSE 'node_lost' END) AS causes,
 			array_agg(h.detail) AS details
-		FROM hit AS h)
+		FROM hit AS h
+		CROSS JOIN LATERAL (
+			SELECT EXISTS (SELECT FROM rpq_store.preemption AS p WHERE p.victim = h.workload_id
+						   AND p.victim_attempt = h.attempt AND p.state = 'pending') AS victim) AS v)
 	SELECT count(e.entry_id)::int
 	FROM listed AS l
 	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $3, rpq.now()) AS e
 $$;
 COMMENT ON FUNCTION rpq_store.lose_pods(bigint[], boolean, text) IS
 'each workload with a pod on one of these nodes loses all its pods: it is queued again, or has failed, as its '
-'on_node_loss says, with the cause node_lost. removed: the nodes are taken away, else they are unhealthy. Returns how '
+'on_node_loss says, with the cause node_lost; a victim that had still to stop is queued again as preempted. '
+'removed: the nodes are taken away, else they are unhealthy. Returns how '
 'many; one whose row its client keeps locked is passed over, and its pods stay for now. The caller holds the turns of '
 'the nodes'' pools';
 

@@ -331,6 +331,7 @@ BEGIN
 		WHERE n.pool_id = give_back_nodes.pool_id RETURNING n.node_id, n.name)
 	SELECT array_agg(g.node_id), coalesce(array_agg(g.name ORDER BY g.name), '{}') INTO ids, names FROM given AS g;
 	IF ids IS NOT NULL THEN
+		PERFORM rpq_store.give_up_on_nodes(ids);
 		UPDATE rpq_store.hold AS h SET scope_id = give_back_nodes.target_id WHERE h.node_id = ANY (ids);
 		PERFORM rpq_store.recount_capacity(ARRAY[give_back_nodes.pool_id, give_back_nodes.target_id]);
 	END IF;

@@ -78,7 +78,8 @@ BEGIN
 	UPDATE rpq_store.node AS n
 	SET pool_id = CASE n.node_id WHEN faulty.node_id THEN faulty.shared_id ELSE faulty.pool_id END
 	WHERE n.node_id IN (faulty.node_id, spare_id);
-	-- what is still stopping there keeps its room where the node is now
+	-- what is still stopping there keeps its room where the node is now; what was held for a preemptor is given up
+	PERFORM rpq_store.give_up_on_nodes(ARRAY[faulty.node_id]);
 	UPDATE rpq_store.hold AS h SET scope_id = faulty.shared_id WHERE h.node_id = faulty.node_id;
 	PERFORM rpq_store.recount_capacity(ARRAY[faulty.pool_id, faulty.shared_id]);
 	UPDATE rpq_store.operation AS o

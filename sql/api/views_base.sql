@@ -137,6 +137,45 @@ SELECT x.scope_id, min(x.submitted_at) AS submitted_at
  GROUP BY x.scope_id;
 COMMENT ON VIEW rpq_store.oldest_now IS 'first submission that still waits, of each scope with one';
 
+-- Why a preemptor waits, more exactly than its lane's reason: of its lane it alone has room held.
+CREATE OR REPLACE VIEW rpq_store.preempting_now AS
+SELECT h.workload_id,
+	   format('room is held on %s%s', array_to_string(h.nodes[1:3], ', '),
+			  CASE WHEN cardinality(h.nodes) > 3 THEN format(' and %s more', cardinality(h.nodes) - 3) END)
+	   || CASE WHEN v.pending > 0
+			   THEN format('; %s of %s victims %s still to stop', v.pending, v.victims,
+						   CASE v.pending WHEN 1 THEN 'has' ELSE 'have' END) ELSE '' END AS reason
+  FROM (SELECT o.workload_id, array_agg(DISTINCT n.name) AS nodes
+		  FROM rpq_store.hold o JOIN rpq_store.node n ON n.node_id = o.node_id
+		 WHERE o.purpose = 'preempt'
+		 GROUP BY o.workload_id) h
+ CROSS JOIN LATERAL (
+		SELECT count(*) FILTER (WHERE p.state = 'pending' AND EXISTS (
+					SELECT FROM rpq_store.victim_room r WHERE r.preemption_id = p.preemption_id)) AS pending,
+			   count(*) AS victims
+		  FROM rpq_store.preemption p
+		 WHERE p.preemptor = h.workload_id AND p.state <> 'given_up'
+		   AND p.at = (SELECT max(x.at) FROM rpq_store.preemption x
+						WHERE x.preemptor = h.workload_id AND x.state = 'pending')) v;
+COMMENT ON VIEW rpq_store.preempting_now IS
+	'workloads for which room is held until victims have stopped, with the sentence that says so';
+
+-- What holds take of what pods leave.  The room that is held for a preemptor may be what its victims still have: of
+-- that nothing is taken twice, by preemptor and node.  A pod that ended has no room, though no fold has freed it yet.
+CREATE OR REPLACE VIEW rpq_store.hold_room AS
+SELECT h.node_id, h.resources, 1::bigint AS holds
+  FROM rpq_store.hold h
+ WHERE h.purpose <> 'preempt'
+ UNION ALL
+SELECT k.node_id,
+	   rpq_store.at_least_zero(k.resources OPERATOR(rpq.-) coalesce((
+			SELECT rpq.sum(v.resources) FROM rpq_store.victim_room v
+			 WHERE v.preemptor = k.workload_id AND v.node_id = k.node_id
+			   AND NOT EXISTS (SELECT FROM rpq_store.released_pod r WHERE r.pod_id = v.pod_id)), '')), k.holds
+  FROM (SELECT h.node_id, h.workload_id, rpq.sum(h.resources) AS resources, count(*) AS holds
+		  FROM rpq_store.hold h WHERE h.purpose = 'preempt' GROUP BY h.node_id, h.workload_id) k;
+COMMENT ON VIEW rpq_store.hold_room IS 'addends of what holds take of the room that no pod has, by node';
+
 -- A node takes new work when it is healthy, schedulable and not draining.
 CREATE OR REPLACE VIEW rpq_store.node_now AS
 SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
@@ -150,8 +189,8 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
-  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS holds
-			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id
+  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, sum(holds)::bigint AS holds
+			   FROM rpq_store.hold_room GROUP BY node_id) h ON h.node_id = n.node_id
  WHERE NOT n.removing;
 COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
 
@@ -192,7 +231,8 @@ SELECT p.*,
 				  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 					ON d.node_id = n.node_id
-				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM rpq_store.hold GROUP BY node_id) h
+				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
+							   FROM rpq_store.hold_room GROUP BY node_id) h
 					ON h.node_id = n.node_id
 				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
 				   AND NOT n.removing) y

@@ -30,7 +30,12 @@ $$;
 
 COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node and cannot be had';
 COMMENT ON COLUMN rpq_store.node_now.takes_work IS 'healthy, schedulable and not draining';
-COMMENT ON COLUMN rpq_store.node_now.held IS 'sum of the holds on the node';
+COMMENT ON COLUMN rpq_store.node_now.held IS 'what holds on the node take of the room that no pod has';
+COMMENT ON COLUMN rpq_store.preempting_now.workload_id IS 'the preemptor';
+COMMENT ON COLUMN rpq_store.preempting_now.reason IS 'where room is held, and how many victims have still to stop';
+COMMENT ON COLUMN rpq_store.hold_room.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.hold_room.resources IS 'what a hold takes of it, or the holds of a preemptor do';
+COMMENT ON COLUMN rpq_store.hold_room.holds IS 'how many holds that are';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';
 COMMENT ON COLUMN rpq_store.member_row.own_quota IS 'quota of the member''s own; NULL: none';
 COMMENT ON COLUMN rpq_store.member_row.default_quota IS 'the pool''s default, or that of the instance type; NULL: none';

@@ -3,10 +3,7 @@
 CREATE OR REPLACE VIEW rpq.nodes WITH (security_barrier) AS
 SELECT n.node_id, n.name, t.name AS tenant, c.name AS cluster, n.pool_id, p.name AS pool, i.name AS instance_type,
 	   i.kind, n.capacity, coalesce(s.reported, n.reported) AS reported, f.used,
-	   -- what holds keep, less what does not fit beside the pods: there a victim still stands on room that is held
-	   CASE WHEN f.holds = 0 THEN ''
-			ELSE rpq_store.at_least_zero(f.held OPERATOR(rpq.-)
-					 rpq_store.at_least_zero(f.held OPERATOR(rpq.+) f.used OPERATOR(rpq.-) n.usable)) END AS reserved,
+	   f.held AS reserved,
 	   CASE WHEN f.takes_work
 			THEN rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) f.used OPERATOR(rpq.-) f.held)
 			ELSE n.usable OPERATOR(rpq.*) 0::numeric END AS available,

@@ -9,7 +9,8 @@ WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
-	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l)
+	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l),
+	 held AS (SELECT h.workload_id, h.reason FROM rpq_store.preempting_now h)
 SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account, p.pool_id, p.name AS pool, q.queue_id,
 	   q.name AS queue, y.name AS policy, f.name AS profile, w.workload_type, w.status, w.priority::int AS priority,
 	   w.guarantee, w.resources, w.replicas, w.resources OPERATOR(rpq.*) w.replicas::numeric AS total,
@@ -17,10 +18,12 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 			THEN ARRAY(SELECT i.name FROM unnest(w.instance_types) WITH ORDINALITY x(type_id, n)
 						 JOIN rpq_store.instance_type i ON i.type_id = x.type_id ORDER BY x.n) END AS instance_types,
 	   w.nodes, w.attempt, w.preemptions,
-	   CASE w.status WHEN 'queued' THEN CASE WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason_code
+	   CASE w.status WHEN 'queued' THEN CASE WHEN h.workload_id IS NOT NULL THEN 'preempting'
+											 WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason_code
 											 ELSE 'not_considered_yet' END
 					 WHEN 'draft' THEN w.cause END AS reason_code,
-	   CASE w.status WHEN 'queued' THEN CASE WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason
+	   CASE w.status WHEN 'queued' THEN CASE WHEN h.workload_id IS NOT NULL THEN h.reason
+											 WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason
 											 ELSE 'no cycle has considered it yet' END
 					 WHEN 'draft' THEN w.detail END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at,
@@ -35,7 +38,8 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
   LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
-  LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued';
+  LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued'
+  LEFT JOIN held h ON h.workload_id = w.workload_id AND w.status = 'queued';
 COMMENT ON VIEW rpq_store.workload_shown IS 'every workload with the names that belong to its ids, without filter';
 
 CREATE OR REPLACE VIEW rpq.workloads WITH (security_barrier) AS

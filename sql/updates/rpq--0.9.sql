@@ -3257,6 +3257,81 @@ COMMENT ON FUNCTION rpq.set_node_health(text, text, text) IS
 'failed, as its on_node_loss says. healthy, of a node whose executor is silent: it counts as one without executor '
 'until it reports again. reason: in words. Errors: 42704 unknown node, 22023 bad health or reason, RQ009 fenced. '
 'Administrators of its pool';
+-- Preemptions in the tables: what pending victims still have, and the end of what is held for a preemptor.
+--
+-- Writes hold (purpose preempt) and preemption, under the turns that the caller holds.  What a cycle does with them is
+-- in src/store/evictions.c.
+
+-- A victim keeps its room until its pods are gone, and for as long as an executor has not let go of them.
+CREATE VIEW rpq_store.victim_room AS
+SELECT p.preemption_id, p.preemptor, o.node_id, o.pod_id, w.resources, o.devices
+FROM rpq_store.preemption AS p
+JOIN rpq_store.pod AS o ON o.workload_id = p.victim AND o.attempt = p.victim_attempt
+JOIN rpq_store.workload AS w ON w.workload_id = p.victim
+WHERE p.state = 'pending'
+UNION ALL
+SELECT p.preemption_id, p.preemptor, h.node_id, h.pod_id, h.resources, h.devices
+FROM rpq_store.preemption AS p
+JOIN rpq_store.hold AS h ON h.workload_id = p.victim AND h.attempt = p.victim_attempt AND h.purpose = 'stopping'
+WHERE p.state = 'pending';
+COMMENT ON VIEW rpq_store.victim_room IS 'what victims that have still to stop have on each node, a row for each pod';
+COMMENT ON COLUMN rpq_store.victim_room.preemption_id IS 'the preemption';
+COMMENT ON COLUMN rpq_store.victim_room.preemptor IS 'workload that the room is for';
+COMMENT ON COLUMN rpq_store.victim_room.node_id IS 'the node';
+COMMENT ON COLUMN rpq_store.victim_room.pod_id IS 'the pod that has it';
+COMMENT ON COLUMN rpq_store.victim_room.resources IS 'what the pod has';
+COMMENT ON COLUMN rpq_store.victim_room.devices IS 'devices that it has, or has a part of';
+
+-- A client may keep a victim's row locked past the grace: its pods are then gone, and the row follows when it is free.
+CREATE VIEW rpq_store.podless AS
+SELECT p.preemption_id, w.workload_id, w.attempt, w.account_id, w.policy_id, w.pool_id, w.type_id, w.lender_id,
+	w.resources, w.replicas
+FROM rpq_store.preemption AS p
+JOIN rpq_store.workload AS w ON w.workload_id = p.victim AND w.attempt = p.victim_attempt
+WHERE p.state = 'pending' AND w.status IN ('starting', 'running')
+  AND NOT EXISTS (SELECT FROM rpq_store.pod AS o WHERE o.workload_id = w.workload_id AND o.attempt = w.attempt);
+COMMENT ON VIEW rpq_store.podless IS
+'victims that have lost their pods while their rows, which clients keep locked, still say that they run';
+COMMENT ON COLUMN rpq_store.podless.preemption_id IS 'the preemption';
+COMMENT ON COLUMN rpq_store.podless.workload_id IS 'the victim';
+COMMENT ON COLUMN rpq_store.podless.attempt IS 'its attempt';
+COMMENT ON COLUMN rpq_store.podless.account_id IS 'its account';
+COMMENT ON COLUMN rpq_store.podless.policy_id IS 'policy that it is charged to; NULL: a direct submission';
+COMMENT ON COLUMN rpq_store.podless.pool_id IS 'pool that it is charged to';
+COMMENT ON COLUMN rpq_store.podless.type_id IS 'instance type of the nodes that it had';
+COMMENT ON COLUMN rpq_store.podless.lender_id IS 'exclusive pool whose idle room it borrowed; NULL: none';
+COMMENT ON COLUMN rpq_store.podless.resources IS 'what each of its pods had';
+COMMENT ON COLUMN rpq_store.podless.replicas IS 'how many pods it had';
+
+CREATE FUNCTION rpq_store.give_up_preemptions(preemptors bigint[]) RETURNS int
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	WITH freed AS (
+		DELETE FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' AND h.workload_id = ANY ($1)
+		RETURNING h.hold_id),
+	-- one whose attempt has ended stopped for it; one that has lost its pods follows when its row is free
+	ended AS (
+		UPDATE rpq_store.preemption AS p
+		SET state = CASE WHEN w.attempt = p.victim_attempt AND w.status IN ('starting', 'running') THEN 'given_up'
+						 ELSE 'stopped' END
+		FROM rpq_store.workload AS w
+		WHERE w.workload_id = p.victim AND p.state = 'pending' AND p.preemptor = ANY ($1)
+		  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l))
+	SELECT count(*)::int FROM freed
+$$;
+COMMENT ON FUNCTION rpq_store.give_up_preemptions(bigint[]) IS
+'gives up the room that is held for these preemptors: their holds end, victims that have still to stop go on. Returns '
+'the number of holds. The caller holds the turns of the pools';
+
+CREATE FUNCTION rpq_store.give_up_on_nodes(nodes bigint[]) RETURNS int
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT rpq_store.give_up_preemptions(ARRAY(
+		SELECT DISTINCT h.workload_id FROM rpq_store.hold AS h WHERE h.node_id = ANY ($1) AND h.purpose = 'preempt'))
+$$;
+COMMENT ON FUNCTION rpq_store.give_up_on_nodes(bigint[]) IS
+'gives up the room that is held for preemptors with any on these nodes, which are about to take nothing new, or to '
+'change hands; returns the number of holds. The caller holds the turns of the pools';
 -- Ends of attempts that nobody's own call brings about: nodes that are lost, and what a cycle does before it decides.
 --
 -- Writes workload (SKIP LOCKED: a row that its client keeps locked is passed over and follows with a later cycle) and
@@ -3296,7 +3371,8 @@ AS $$
 	back AS (
 		UPDATE rpq_store.workload AS w
 		SET status = 'queued', shape = d.new_shape, cause = d.why, detail = d.how, pool_id = NULL, type_id = NULL,
-			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL
+			policy_id = NULL, lender_id = NULL, nodes = NULL, started_at = NULL, running_at = NULL, deadline = NULL,
+			preemptions = w.preemptions + CASE WHEN d.why = 'preempted' THEN 1 ELSE 0 END
 		FROM decided AS d WHERE d.becomes = 'queued' AND w.workload_id = d.workload_id),
 	ended AS (
 		UPDATE rpq_store.workload AS w
@@ -3328,18 +3404,24 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
 		WHERE p.node_id = ANY ($1) AND w.status IN ('starting', 'running')
 		GROUP BY w.workload_id, w.attempt),
+	-- a victim that has still to stop has now done so
 	listed AS (
 		SELECT array_agg(h.workload_id) AS workloads, array_agg(h.attempt) AS attempts,
-			array_agg('lost'::text) AS ends, array_agg('node_lost'::text) AS causes,
+			array_agg(CASE WHEN v.victim THEN 'queued' ELSE 'lost' END) AS ends,
+			array_agg(CASE WHEN v.victim THEN 'preempted' ELSE 'node_lost' END) AS causes,
 			array_agg(h.detail) AS details
-		FROM hit AS h)
+		FROM hit AS h
+		CROSS JOIN LATERAL (
+			SELECT EXISTS (SELECT FROM rpq_store.preemption AS p WHERE p.victim = h.workload_id
+						   AND p.victim_attempt = h.attempt AND p.state = 'pending') AS victim) AS v)
 	SELECT count(e.entry_id)::int
 	FROM listed AS l
 	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $3, rpq.now()) AS e
 $$;
 COMMENT ON FUNCTION rpq_store.lose_pods(bigint[], boolean, text) IS
 'each workload with a pod on one of these nodes loses all its pods: it is queued again, or has failed, as its '
-'on_node_loss says, with the cause node_lost. removed: the nodes are taken away, else they are unhealthy. Returns how '
+'on_node_loss says, with the cause node_lost; a victim that had still to stop is queued again as preempted. '
+'removed: the nodes are taken away, else they are unhealthy. Returns how '
 'many; one whose row its client keeps locked is passed over, and its pods stay for now. The caller holds the turns of '
 'the nodes'' pools';
 
@@ -3647,7 +3729,7 @@ COMMENT ON FUNCTION rpq_store.stop_placed(bigint, bigint, text, text, text) IS
 -- Executors: programs that run pods on a node, what they report and what they are told.
 --
 -- sync_node is a client's call: it takes no turn and waits for nobody but another report of the same node.  It writes
--- node_seen, pod_report and entry.  The other functions are the cycle's side of it (src/store/reports.c).
+-- node_seen, pod_report and entry.  The cycle's side of it is in settle_reports.sql.
 
 CREATE FUNCTION rpq_store.check_running(running bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -3765,7 +3847,8 @@ COMMENT ON FUNCTION rpq_store.note_sign(bigint, rpq.resources) IS
 'or lies ahead; whether it did';
 
 -- One row for each pod that is placed on the node or that its executor was told of.  current: it is placed, and its
--- attempt is the present one; evicting: it is being moved away and told to stop; state: what its report becomes.
+-- attempt is the present one; evicting: it is told to stop, since it is moved away or a victim; state: what its report
+-- becomes.  A victim whose preemptor gave up the room goes on, but may have been stopping by then.
 CREATE FUNCTION rpq_store.compare_node(node_id bigint, running bigint[], finished jsonb)
 RETURNS TABLE (pod_id bigint, workload_id bigint, attempt int, devices int[], current boolean, evicting boolean,
 	said text, was text, state text, outcome text, detail text, node_fault boolean)
@@ -3790,10 +3873,15 @@ AS $$
 		FROM placed AS p
 		FULL JOIN (SELECT * FROM rpq_store.pod_report AS r WHERE r.node_id = $1) AS r ON r.pod_id = p.pod_id
 		CROSS JOIN LATERAL (
-			SELECT coalesce(bool_or(m.evicted_at IS NOT NULL), false) AS told,
-				coalesce(bool_or(m.status = 'evicting'), false) AS evicting
-			FROM rpq_store.pod_migration AS m
-			WHERE p.current AND m.workload_id = p.workload_id AND m.pod_id = p.pod_id) AS m)
+			SELECT coalesce(bool_or(t.told), false) AS told, coalesce(bool_or(t.evicting), false) AS evicting
+			FROM (SELECT m.evicted_at IS NOT NULL AS told, m.status = 'evicting' AS evicting
+				  FROM rpq_store.pod_migration AS m
+				  WHERE p.current AND m.workload_id = p.workload_id AND m.pod_id = p.pod_id
+				  UNION ALL
+				  SELECT e.state = 'pending' OR e.expires_at IS NULL OR e.expires_at
+						+ current_setting('rpq.preemption_grace')::interval >= rpq.now(), e.state = 'pending'
+				  FROM rpq_store.preemption AS e
+				  WHERE p.current AND e.victim = p.workload_id AND e.victim_attempt = p.attempt) AS t) AS m)
 	SELECT k.pod_id, k.workload_id, k.attempt, k.devices, k.current, k.evicting, s.said, k.was,
 		CASE WHEN s.said = 'running' THEN CASE k.was WHEN 'finished' THEN 'finished' ELSE 'running' END
 			 WHEN s.said = 'finished' AND k.current THEN
@@ -3931,8 +4019,10 @@ COMMENT ON FUNCTION rpq.sync_node(text, bigint[], jsonb, rpq.resources) IS
 'devices and spec, in which "checkpoint" is what report_checkpoint said last. Errors: 42704 unknown node, 22023 NULLs, '
 'repeats, more than 100000 pods, another outcome or type, a pod in both lists, a negative capacity or a part of a '
 'device, RQ009 fenced. Callers: executors of the tenant, organisation and platform administrators';
-
--- ---- the cycle's side -----------------------------------------------------------------------------------------------
+-- What executors reported, as a cycle takes it (src/store/reports.c).
+--
+-- Writes node (health), hold and preemption under the turns that the caller holds; workload (SKIP LOCKED) and entry;
+-- clears node_fault in pod_report and deletes rows of pods that are gone (SKIP LOCKED).
 
 -- Blamed by the executor of one of its pods, a node takes nothing new until an administrator has looked.
 CREATE FUNCTION rpq_store.blame_nodes(workloads bigint[], pools bigint[]) RETURNS SETOF bigint
@@ -3979,20 +4069,26 @@ AS $$
 		SELECT w.workload_id, w.attempt, p.pod_id, n.name AS node, r.state, r.outcome, r.detail, r.at,
 			r.state = 'gone' AND EXISTS (
 				SELECT FROM rpq_store.pod_migration AS m
-				WHERE m.workload_id = w.workload_id AND m.pod_id = p.pod_id AND m.status = 'evicting') AS moving
+				WHERE m.workload_id = w.workload_id AND m.pod_id = p.pod_id AND m.status = 'evicting') AS moving,
+			e.victim IS NOT NULL AS victim, coalesce(e.pending, false) AS pending
 		FROM rpq_store.workload AS w
 		JOIN rpq_store.pod AS p ON p.workload_id = w.workload_id AND p.attempt = w.attempt
 		LEFT JOIN rpq_store.pod_report AS r ON r.pod_id = p.pod_id
 		LEFT JOIN rpq_store.node AS n ON n.node_id = p.node_id
+		LEFT JOIN (SELECT x.victim, x.victim_attempt, bool_or(x.state = 'pending') AS pending
+				   FROM rpq_store.preemption AS x WHERE x.victim = ANY ($1) GROUP BY x.victim, x.victim_attempt) AS e
+			ON e.victim = w.workload_id AND e.victim_attempt = w.attempt
 		WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running')),
 	broken AS (
 		SELECT DISTINCT ON (p.workload_id) p.workload_id, p.attempt,
 			CASE p.state WHEN 'lost' THEN 'lost' WHEN 'gone' THEN 'queued' ELSE p.outcome END AS ends,
-			CASE p.state WHEN 'lost' THEN 'pod_lost' WHEN 'gone' THEN 'evicted' ELSE p.outcome END AS cause,
+			CASE p.state WHEN 'lost' THEN 'pod_lost'
+						 WHEN 'gone' THEN CASE WHEN p.victim THEN 'preempted' ELSE 'evicted' END
+						 ELSE p.outcome END AS cause,
 			CASE p.state WHEN 'lost' THEN format('node "%s" no longer reports pod %s', p.node, p.pod_id)
 						 ELSE p.detail END AS detail
 		FROM pod AS p
-		WHERE p.state = 'lost' OR (p.state = 'gone' AND NOT p.moving)
+		WHERE p.state = 'lost' OR (p.state = 'gone' AND NOT p.moving AND NOT p.pending)
 		   OR (p.state = 'finished' AND p.outcome IN ('failed', 'stopped'))
 		ORDER BY p.workload_id, p.at, p.outcome = 'failed' DESC NULLS LAST, p.pod_id),
 	-- what stop_placed passed over since its client kept the row locked
@@ -4022,7 +4118,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION rpq_store.end_reported(bigint[], timestamptz) IS
 'ends the attempts of which executors reported the end: with the first pod that failed, was lost or stopped by itself, '
-'or when all have succeeded; one that was told to stop for a move that was undone returns to the queue';
+'or when all have succeeded; one that was told to stop for a move that was undone, or for a preemptor that gave up, '
+'returns to the queue. A victim that has still to stop is left until all its pods have';
 
 CREATE FUNCTION rpq_store.start_reported(workloads bigint[], at timestamptz) RETURNS SETOF rpq_store.entry
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -4058,9 +4155,13 @@ AS $$
 	FROM rpq_store.workload AS w
 	JOIN rpq_store.pod AS p ON p.workload_id = w.workload_id AND p.attempt = w.attempt
 	LEFT JOIN rpq_store.pod_report AS r ON r.pod_id = p.pod_id
+	CROSS JOIN LATERAL (
+		SELECT EXISTS (SELECT FROM rpq_store.preemption AS e WHERE e.victim = w.workload_id
+					   AND e.victim_attempt = w.attempt AND e.state = 'pending') AS pending) AS v
 	WHERE w.workload_id = ANY ($1) AND w.status IN ('starting', 'running')
 	GROUP BY w.workload_id, w.status
-	HAVING bool_or(coalesce(r.state IN ('lost', 'gone') OR r.outcome IN ('failed', 'stopped') OR r.node_fault, false))
+	HAVING bool_or(coalesce(r.state = 'lost' OR (r.state = 'gone' AND NOT v.pending)
+			OR r.outcome IN ('failed', 'stopped') OR r.node_fault, false))
 		OR bool_and(coalesce(r.outcome = 'succeeded', false))
 		OR (w.status = 'starting' AND bool_and(coalesce(r.state IN ('running', 'finished'), false)))
 		OR (rpq_store.wished_stop(w.workload_id)).entry_id IS NOT NULL
@@ -4097,7 +4198,17 @@ BEGIN
 		done.kind := 'degraded';
 		RETURN NEXT done;
 	END LOOP;
-	RETURN QUERY SELECT * FROM rpq_store.end_reported(settle_reports.workloads, settle_reports.at);
+	RETURN QUERY
+		WITH ended AS MATERIALIZED (
+			SELECT * FROM rpq_store.end_reported(settle_reports.workloads, settle_reports.at)),
+		-- it stopped for a preemptor that had given up by then
+		stopped AS (
+			UPDATE rpq_store.preemption AS p SET state = 'stopped'
+			WHERE p.preemption_id IN (
+				SELECT max(x.preemption_id) FROM ended AS e
+				JOIN rpq_store.preemption AS x ON x.victim = e.workload_id AND x.victim_attempt = e.attempt
+				WHERE e.cause = 'preempted' AND x.state = 'given_up' GROUP BY x.victim))
+		SELECT * FROM ended;
 	RETURN QUERY SELECT * FROM rpq_store.start_reported(settle_reports.workloads, settle_reports.at);
 	FOR done.scope_id IN
 		WITH over AS (
@@ -7139,6 +7250,10 @@ BEGIN
 	UPDATE rpq_store.pod AS p SET attempt = g.attempt + g.moves
 	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
 	WHERE p.workload_id = g.workload_id AND p.attempt = g.attempt;
+	-- a victim that has still to stop is one wherever it stands
+	UPDATE rpq_store.preemption AS p SET victim_attempt = g.attempt + g.moves
+	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
+	WHERE p.victim = g.workload_id AND p.victim_attempt = g.attempt AND p.state = 'pending';
 	INSERT INTO rpq_store.pod (workload_id, attempt, replica, node_id, devices)
 	SELECT m.workload_id, g.attempt + g.moves, m.replica, m.to_node_id, m.devices
 	FROM unnest(gangs, attempts, bumps) AS g (workload_id, attempt, moves)
@@ -7356,6 +7471,7 @@ DECLARE
 	standing int;
 BEGIN
 	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
+	PERFORM rpq_store.give_up_on_nodes(begin_moves.nodes);
 	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
@@ -7420,7 +7536,8 @@ AS $$
 				   JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
 				   WHERE n.node_id = $1 AND n.usable OPERATOR(rpq.<>) n.capacity
 					 AND NOT l.used OPERATOR(rpq.+) (SELECT rpq.sum(h.resources) FROM rpq_store.hold AS h
-													 WHERE h.node_id = $1) OPERATOR(rpq.<@) n.usable)
+													 WHERE h.node_id = $1 AND h.purpose <> 'preempt')
+						 OPERATOR(rpq.<@) n.usable)
 $$;
 COMMENT ON FUNCTION rpq_store.has_shrunk(bigint) IS
 'whether a node has less, by its own report, than its pods and what is reserved on it come to';
@@ -8991,6 +9108,7 @@ BEGIN
 		WHERE n.pool_id = give_back_nodes.pool_id RETURNING n.node_id, n.name)
 	SELECT array_agg(g.node_id), coalesce(array_agg(g.name ORDER BY g.name), '{}') INTO ids, names FROM given AS g;
 	IF ids IS NOT NULL THEN
+		PERFORM rpq_store.give_up_on_nodes(ids);
 		UPDATE rpq_store.hold AS h SET scope_id = give_back_nodes.target_id WHERE h.node_id = ANY (ids);
 		PERFORM rpq_store.recount_capacity(ARRAY[give_back_nodes.pool_id, give_back_nodes.target_id]);
 	END IF;
@@ -9136,7 +9254,8 @@ BEGIN
 	UPDATE rpq_store.node AS n
 	SET pool_id = CASE n.node_id WHEN faulty.node_id THEN faulty.shared_id ELSE faulty.pool_id END
 	WHERE n.node_id IN (faulty.node_id, spare_id);
-	-- what is still stopping there keeps its room where the node is now
+	-- what is still stopping there keeps its room where the node is now; what was held for a preemptor is given up
+	PERFORM rpq_store.give_up_on_nodes(ARRAY[faulty.node_id]);
 	UPDATE rpq_store.hold AS h SET scope_id = faulty.shared_id WHERE h.node_id = faulty.node_id;
 	PERFORM rpq_store.recount_capacity(ARRAY[faulty.pool_id, faulty.shared_id]);
 	UPDATE rpq_store.operation AS o
@@ -9392,10 +9511,12 @@ AS $$
 				concat_ws(' and ', g.type_id, nullif(g.other_type, g.type_id))) END
 	FROM rpq_store.holding AS h
 	FULL JOIN placed AS g ON g.workload_id = h.workload_id AND g.attempt = h.attempt
-	WHERE h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
-	   OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
-	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
-	   OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type)
+	WHERE (h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
+		OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
+		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
+		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
+	  AND NOT EXISTS (SELECT FROM rpq_store.podless AS l
+					  WHERE l.workload_id = h.workload_id AND l.attempt = h.attempt)
 	UNION ALL
 	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
@@ -9423,8 +9544,22 @@ AS $$
 		FROM rpq_store.pod AS p
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		GROUP BY p.node_id),
+	-- what is held for a preemptor may be what its own victims still have
+	preempt AS (
+		SELECT h.node_id, h.workload_id, rpq.sum(h.resources) AS held
+		FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' GROUP BY h.node_id, h.workload_id),
+	victim AS (
+		SELECT v.node_id, v.preemptor, rpq.sum(v.resources) AS had
+		FROM rpq_store.victim_room AS v GROUP BY v.node_id, v.preemptor),
 	holds AS (
-		SELECT h.node_id, rpq.sum(h.resources) AS held FROM rpq_store.hold AS h GROUP BY h.node_id),
+		SELECT x.node_id, rpq.sum(x.amount) AS held
+		FROM (SELECT h.node_id, h.resources AS amount FROM rpq_store.hold AS h WHERE h.purpose <> 'preempt'
+			  UNION ALL
+			  SELECT p.node_id, rpq.greatest(p.held OPERATOR(rpq.-) coalesce(v.had, ''),
+				(p.held OPERATOR(rpq.-) coalesce(v.had, '')) OPERATOR(rpq.*) 0::numeric)
+			  FROM preempt AS p
+			  LEFT JOIN victim AS v ON v.node_id = p.node_id AND v.preemptor = p.workload_id) AS x
+		GROUP BY x.node_id),
 	node AS (
 		SELECT n.node_id, n.name, n.pool_id, n.capacity, coalesce(n.capacity OPERATOR(rpq.->) 'gpu', 0) AS devices,
 			l.node_id IS NOT NULL AS has_load, l.pool_id AS load_pool, l.used AS load_used, l.pods AS load_pods,
@@ -9451,7 +9586,8 @@ AS $$
 	WHERE NOT (n.used OPERATOR(rpq.+) n.held) OPERATOR(rpq.<@) n.capacity
 $$;
 COMMENT ON FUNCTION rpq_store.check_nodes() IS
-'part of check_integrity: node_load is the sum of the pods of each node, and pods and holds fit in its capacity';
+'part of check_integrity: node_load is the sum of the pods of each node, and pods and holds fit in its capacity, those '
+'for preemptors beside what their victims have still';
 
 CREATE FUNCTION rpq_store.check_devices()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -9464,12 +9600,26 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		UNION ALL
 		SELECT h.node_id, h.devices, h.resources OPERATOR(rpq.->) 'gpu', false, format('hold %s', h.hold_id)
-		FROM rpq_store.hold AS h),
+		FROM rpq_store.hold AS h WHERE h.purpose <> 'preempt'),
+	-- by preemptor and device: what is held for it, less what its victims have still
+	preempt AS (
+		SELECT x.node_id, x.device, greatest(0, sum(x.parts)) AS parts
+		FROM (SELECT h.workload_id AS preemptor, h.node_id, d.device,
+				round((h.resources OPERATOR(rpq.->) 'gpu') * 21000 / cardinality(h.devices)) AS parts, true AS held
+			  FROM rpq_store.hold AS h CROSS JOIN LATERAL unnest(h.devices) AS d (device)
+			  WHERE h.purpose = 'preempt'
+			  UNION ALL
+			  SELECT v.preemptor, v.node_id, d.device,
+				- round((v.resources OPERATOR(rpq.->) 'gpu') * 21000 / cardinality(v.devices)), false
+			  FROM rpq_store.victim_room AS v CROSS JOIN LATERAL unnest(v.devices) AS d (device)) AS x
+		GROUP BY x.preemptor, x.node_id, x.device HAVING bool_or(x.held)),
 	-- of a device: thousandths times 21, the unit of amounts, of which 1/7 is a whole number; more than one device are
 	-- all whole
 	piece AS (
 		SELECT c.node_id, d.device, c.is_pod, round(c.gpu * 21000 / greatest(cardinality(c.devices), 1)) AS parts
-		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)),
+		FROM claim AS c CROSS JOIN LATERAL unnest(c.devices) AS d (device)
+		UNION ALL
+		SELECT p.node_id, p.device, false, p.parts FROM preempt AS p),
 	taken AS (
 		SELECT p.node_id, p.device, sum(p.parts) AS parts, coalesce(sum(p.parts) FILTER (WHERE p.is_pod), 0) AS of_pods
 		FROM piece AS p
@@ -9503,14 +9653,19 @@ CREATE FUNCTION rpq_store.check_usage()
 RETURNS TABLE (invariant text, object text, expected text, found text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+	-- a victim that has lost its pods is charged until its row, which its client keeps locked, follows
 	WITH placed AS (
-		SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id,
-			rpq.sum(w.resources) AS amount
-		FROM rpq_store.pod AS p
-		JOIN rpq_store.node AS n ON n.node_id = p.node_id
-		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
-		LEFT JOIN rpq_store.uncounted AS u
-			ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, rpq.sum(x.resources) AS amount
+		FROM (SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, w.resources
+			  FROM rpq_store.pod AS p
+			  JOIN rpq_store.node AS n ON n.node_id = p.node_id
+			  JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
+			  LEFT JOIN rpq_store.uncounted AS u
+				ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+			  UNION ALL
+			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0),
+				l.resources OPERATOR(rpq.*) l.replicas::numeric
+			  FROM rpq_store.podless AS l) AS x
 		GROUP BY 1, 2, 3, 4),
 	-- what is not counted is taken off again, and so the sum stays within what fits a bigint
 	counted AS (
@@ -9650,7 +9805,10 @@ AS $$
 		SELECT u.pool_id, rpq.sum(u.amount) AS amount
 		FROM (SELECT pool_id, amount FROM rpq_store.usage
 			  UNION ALL
-			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL) AS u
+			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL
+			  UNION ALL
+			  -- its pods are gone already, its row follows
+			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l) AS u
 		GROUP BY u.pool_id),
 	size AS (
 		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
@@ -9736,6 +9894,60 @@ $$;
 COMMENT ON FUNCTION rpq_store.check_reports() IS
 'part of check_integrity: what executors reported is of pods where they were placed, and room is held only for what an '
 'executor has still';
+
+CREATE FUNCTION rpq_store.check_preemptions()
+RETURNS TABLE (invariant text, object text, expected text, found text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	-- what changed a workload since the last fold is for the next one to settle
+	WITH news AS MATERIALIZED (SELECT DISTINCT u.workload_id FROM rpq_store.uncounted AS u),
+	held AS (
+		SELECT h.workload_id, h.attempt, count(*) AS holds, min(h.scope_id) AS scope_id, max(h.scope_id) AS other_scope
+		FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' GROUP BY h.workload_id, h.attempt)
+	SELECT 'preemption', format('room of workload %s', h.workload_id),
+		format('queued, for attempt %s, %s holds in one pool', w.attempt + 1, w.replicas),
+		format('%s, for attempt %s, %s holds%s', coalesce(w.status, 'none'), h.attempt, h.holds,
+			CASE WHEN h.scope_id <> h.other_scope THEN ' in several' ELSE '' END)
+	FROM held AS h
+	LEFT JOIN rpq_store.workload AS w ON w.workload_id = h.workload_id
+	WHERE (w.status IS DISTINCT FROM 'queued' OR w.attempt + 1 <> h.attempt OR w.replicas <> h.holds
+		OR h.scope_id <> h.other_scope)
+	  AND h.workload_id NOT IN (SELECT n.workload_id FROM news AS n)
+	UNION ALL
+	-- one that has lost its pods waits for a client to let go of its row, and holds up nobody
+	SELECT 'preemption', format('preemption %s', p.preemption_id), 'a preemptor for which room is held', 'none'
+	FROM rpq_store.preemption AS p
+	WHERE p.state = 'pending' AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
+	  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l)
+	UNION ALL
+	SELECT 'preemption', format('preemption %s', p.preemption_id), format('attempt %s of a victim', p.victim_attempt),
+		format('%s, attempt %s', w.status, w.attempt)
+	FROM rpq_store.preemption AS p
+	JOIN rpq_store.workload AS w ON w.workload_id = p.victim
+	WHERE p.state = 'pending' AND (w.attempt <> p.victim_attempt OR w.status NOT IN ('starting', 'running'))
+	  AND p.victim NOT IN (SELECT n.workload_id FROM news AS n)
+	  AND NOT EXISTS (SELECT FROM rpq_store.victim_room AS v WHERE v.preemption_id = p.preemption_id)
+	UNION ALL
+	SELECT 'preemption', format('workload %s, attempt %s', p.victim, p.victim_attempt), 'one that is pending',
+		count(*)::text
+	FROM rpq_store.preemption AS p WHERE p.state = 'pending'
+	GROUP BY p.victim, p.victim_attempt HAVING count(*) > 1
+	UNION ALL
+	SELECT 'preemption', format('workload %s, attempt %s', e.workload_id, e.attempt), 'a row of its preemption', 'none'
+	FROM rpq_store.entry AS e
+	WHERE e.kind = 'release' AND e.cause = 'preempted'
+	  AND NOT EXISTS (SELECT FROM rpq_store.preemption AS p
+					  WHERE p.victim = e.workload_id AND p.victim_attempt = e.attempt AND p.state <> 'given_up')
+	UNION ALL
+	SELECT 'preemption', format('workload %s', w.workload_id), format('at most %s events', w.preemptions),
+		count(*)::text
+	FROM rpq_store.entry AS e JOIN rpq_store.workload AS w ON w.workload_id = e.workload_id
+	WHERE e.kind = 'release' AND e.cause = 'preempted'
+	GROUP BY w.workload_id HAVING count(*) > w.preemptions
+$$;
+COMMENT ON FUNCTION rpq_store.check_preemptions() IS
+'part of check_integrity: room is held for workloads that wait for it, victims have still to stop for one of these, '
+'and every attempt that ended as preempted has its row';
 
 CREATE FUNCTION rpq_store.check_references()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -9946,6 +10158,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM rpq_store.check_pools();
 	RETURN QUERY SELECT * FROM rpq_store.check_references();
 	RETURN QUERY SELECT * FROM rpq_store.check_reports();
+	RETURN QUERY SELECT * FROM rpq_store.check_preemptions();
 	RETURN QUERY SELECT * FROM rpq_store.check_operations();
 	RETURN QUERY SELECT * FROM rpq_store.check_moves();
 	RETURN QUERY SELECT * FROM rpq_store.check_recorded();
@@ -9954,8 +10167,9 @@ $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, '
-'inventory, machine, turn, reference, report, operation, move, hold, history), object, what is expected, what was'
-' found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and writes nothing, '
+'inventory, machine, turn, reference, report, operation, move, hold, preemption, history), object, what is '
+'expected, what was found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and '
+'writes nothing, '
 'also on a standby. Errors: 42501. Platform administrators';
 -- adopt_database: a copy of a database (restored from a dump, or made from a template) takes over.
 --
@@ -10192,6 +10406,45 @@ SELECT x.scope_id, min(x.submitted_at) AS submitted_at
  GROUP BY x.scope_id;
 COMMENT ON VIEW rpq_store.oldest_now IS 'first submission that still waits, of each scope with one';
 
+-- Why a preemptor waits, more exactly than its lane's reason: of its lane it alone has room held.
+CREATE VIEW rpq_store.preempting_now AS
+SELECT h.workload_id,
+	   format('room is held on %s%s', array_to_string(h.nodes[1:3], ', '),
+			  CASE WHEN cardinality(h.nodes) > 3 THEN format(' and %s more', cardinality(h.nodes) - 3) END)
+	   || CASE WHEN v.pending > 0
+			   THEN format('; %s of %s victims %s still to stop', v.pending, v.victims,
+						   CASE v.pending WHEN 1 THEN 'has' ELSE 'have' END) ELSE '' END AS reason
+  FROM (SELECT o.workload_id, array_agg(DISTINCT n.name) AS nodes
+		  FROM rpq_store.hold o JOIN rpq_store.node n ON n.node_id = o.node_id
+		 WHERE o.purpose = 'preempt'
+		 GROUP BY o.workload_id) h
+ CROSS JOIN LATERAL (
+		SELECT count(*) FILTER (WHERE p.state = 'pending' AND EXISTS (
+					SELECT FROM rpq_store.victim_room r WHERE r.preemption_id = p.preemption_id)) AS pending,
+			   count(*) AS victims
+		  FROM rpq_store.preemption p
+		 WHERE p.preemptor = h.workload_id AND p.state <> 'given_up'
+		   AND p.at = (SELECT max(x.at) FROM rpq_store.preemption x
+						WHERE x.preemptor = h.workload_id AND x.state = 'pending')) v;
+COMMENT ON VIEW rpq_store.preempting_now IS
+	'workloads for which room is held until victims have stopped, with the sentence that says so';
+
+-- What holds take of what pods leave.  The room that is held for a preemptor may be what its victims still have: of
+-- that nothing is taken twice, by preemptor and node.  A pod that ended has no room, though no fold has freed it yet.
+CREATE VIEW rpq_store.hold_room AS
+SELECT h.node_id, h.resources, 1::bigint AS holds
+  FROM rpq_store.hold h
+ WHERE h.purpose <> 'preempt'
+ UNION ALL
+SELECT k.node_id,
+	   rpq_store.at_least_zero(k.resources OPERATOR(rpq.-) coalesce((
+			SELECT rpq.sum(v.resources) FROM rpq_store.victim_room v
+			 WHERE v.preemptor = k.workload_id AND v.node_id = k.node_id
+			   AND NOT EXISTS (SELECT FROM rpq_store.released_pod r WHERE r.pod_id = v.pod_id)), '')), k.holds
+  FROM (SELECT h.node_id, h.workload_id, rpq.sum(h.resources) AS resources, count(*) AS holds
+		  FROM rpq_store.hold h WHERE h.purpose = 'preempt' GROUP BY h.node_id, h.workload_id) k;
+COMMENT ON VIEW rpq_store.hold_room IS 'addends of what holds take of the room that no pod has, by node';
+
 -- A node takes new work when it is healthy, schedulable and not draining.
 CREATE VIEW rpq_store.node_now AS
 SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
@@ -10205,8 +10458,8 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
-  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS holds
-			   FROM rpq_store.hold GROUP BY node_id) h ON h.node_id = n.node_id
+  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, sum(holds)::bigint AS holds
+			   FROM rpq_store.hold_room GROUP BY node_id) h ON h.node_id = n.node_id
  WHERE NOT n.removing;
 COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
 
@@ -10247,7 +10500,8 @@ SELECT p.*,
 				  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 					ON d.node_id = n.node_id
-				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM rpq_store.hold GROUP BY node_id) h
+				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
+							   FROM rpq_store.hold_room GROUP BY node_id) h
 					ON h.node_id = n.node_id
 				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
 				   AND NOT n.removing) y
@@ -10547,10 +10801,7 @@ COMMENT ON COLUMN rpq.pool_resources.lent IS 'what workloads of the shared pool 
 CREATE VIEW rpq.nodes WITH (security_barrier) AS
 SELECT n.node_id, n.name, t.name AS tenant, c.name AS cluster, n.pool_id, p.name AS pool, i.name AS instance_type,
 	   i.kind, n.capacity, coalesce(s.reported, n.reported) AS reported, f.used,
-	   -- what holds keep, less what does not fit beside the pods: there a victim still stands on room that is held
-	   CASE WHEN f.holds = 0 THEN ''
-			ELSE rpq_store.at_least_zero(f.held OPERATOR(rpq.-)
-					 rpq_store.at_least_zero(f.held OPERATOR(rpq.+) f.used OPERATOR(rpq.-) n.usable)) END AS reserved,
+	   f.held AS reserved,
 	   CASE WHEN f.takes_work
 			THEN rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) f.used OPERATOR(rpq.-) f.held)
 			ELSE n.usable OPERATOR(rpq.*) 0::numeric END AS available,
@@ -10665,7 +10916,8 @@ WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
-	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l)
+	 lane AS (SELECT l.scope_id, l.shape, l.considered, l.reason_code, l.reason FROM rpq_store.lane l),
+	 held AS (SELECT h.workload_id, h.reason FROM rpq_store.preempting_now h)
 SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account, p.pool_id, p.name AS pool, q.queue_id,
 	   q.name AS queue, y.name AS policy, f.name AS profile, w.workload_type, w.status, w.priority::int AS priority,
 	   w.guarantee, w.resources, w.replicas, w.resources OPERATOR(rpq.*) w.replicas::numeric AS total,
@@ -10673,10 +10925,12 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 			THEN ARRAY(SELECT i.name FROM unnest(w.instance_types) WITH ORDINALITY x(type_id, n)
 						 JOIN rpq_store.instance_type i ON i.type_id = x.type_id ORDER BY x.n) END AS instance_types,
 	   w.nodes, w.attempt, w.preemptions,
-	   CASE w.status WHEN 'queued' THEN CASE WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason_code
+	   CASE w.status WHEN 'queued' THEN CASE WHEN h.workload_id IS NOT NULL THEN 'preempting'
+											 WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason_code
 											 ELSE 'not_considered_yet' END
 					 WHEN 'draft' THEN w.cause END AS reason_code,
-	   CASE w.status WHEN 'queued' THEN CASE WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason
+	   CASE w.status WHEN 'queued' THEN CASE WHEN h.workload_id IS NOT NULL THEN h.reason
+											 WHEN l.considered AND l.reason_code IS NOT NULL THEN l.reason
 											 ELSE 'no cycle has considered it yet' END
 					 WHEN 'draft' THEN w.detail END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at,
@@ -10691,7 +10945,8 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
   LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
-  LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued';
+  LEFT JOIN lane l ON l.scope_id = w.scope_id AND l.shape = w.shape AND w.status = 'queued'
+  LEFT JOIN held h ON h.workload_id = w.workload_id AND w.status = 'queued';
 COMMENT ON VIEW rpq_store.workload_shown IS 'every workload with the names that belong to its ids, without filter';
 
 CREATE VIEW rpq.workloads WITH (security_barrier) AS
@@ -10977,6 +11232,47 @@ COMMENT ON COLUMN rpq.operation_history.action IS 'function called, or UPDATE or
 COMMENT ON COLUMN rpq.operation_history.operation_id IS 'operation that carried it out; NULL: it was immediate';
 COMMENT ON COLUMN rpq.operation_history.old IS 'values before, of the keys that changed';
 COMMENT ON COLUMN rpq.operation_history.new IS 'values after, of the keys that changed';
+-- The view of preemptions.
+
+-- Of two workloads a reader may see one: the row says that something happened to it, and nothing of the other.
+CREATE VIEW rpq.preemptions WITH (security_barrier) AS
+WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
+SELECT x.preemption_id, x.at, CASE WHEN x.sees_preemptor THEN x.preemptor END AS preemptor,
+	   CASE WHEN x.sees_victim THEN x.victim END AS victim, x.victim_attempt, x.pool_id, x.pool, x.rule, x.rank,
+	   x.gpu_seconds_lost, x.state
+  FROM (SELECT p.*, o.name AS pool,
+			   coalesce(p.preemptor_account = (SELECT account_id FROM me), false)
+				 OR coalesce(o.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]), false)
+				 OR coalesce(r.scope_id = ANY ((SELECT pools FROM me)::bigint[]), false)
+				 OR coalesce(r.pool_id = ANY ((SELECT pools FROM me)::bigint[]), false) AS sees_preemptor,
+			   coalesce(p.victim_account = (SELECT account_id FROM me), false)
+				 OR coalesce(o.tenant_id = ANY ((SELECT tenants FROM me)::bigint[]), false)
+				 OR coalesce(v.scope_id = ANY ((SELECT pools FROM me)::bigint[]), false)
+				 OR coalesce(v.pool_id = ANY ((SELECT pools FROM me)::bigint[]), false) AS sees_victim
+		  FROM rpq_store.preemption p
+		  JOIN rpq_store.pool o ON o.pool_id = p.pool_id
+		  LEFT JOIN rpq_store.workload r ON r.workload_id = p.preemptor
+		  LEFT JOIN rpq_store.workload v ON v.workload_id = p.victim) x
+ WHERE x.sees_preemptor OR x.sees_victim;
+
+COMMENT ON VIEW rpq.preemptions IS
+	'victims of preemptions, a row for each: those that one''s own work has made or suffered, all in one''s pools '
+	'for their administrators';
+COMMENT ON COLUMN rpq.preemptions.preemption_id IS 'id of the row';
+COMMENT ON COLUMN rpq.preemptions.at IS 'when it was decided';
+COMMENT ON COLUMN rpq.preemptions.preemptor IS
+	'id of the workload that took the room; NULL: of one that the reader may not see';
+COMMENT ON COLUMN rpq.preemptions.victim IS
+	'id of the workload that gave it; NULL: of one that the reader may not see';
+COMMENT ON COLUMN rpq.preemptions.victim_attempt IS 'attempt of the victim that it ends';
+COMMENT ON COLUMN rpq.preemptions.pool_id IS 'id of the pool that has the nodes';
+COMMENT ON COLUMN rpq.preemptions.pool IS 'name of that pool';
+COMMENT ON COLUMN rpq.preemptions.rule IS 'borrowed, reservation or priority';
+COMMENT ON COLUMN rpq.preemptions.rank IS 'place among the victims of one decision, from 1';
+COMMENT ON COLUMN rpq.preemptions.gpu_seconds_lost IS
+	'gpu times seconds since the attempt began, or since its last checkpoint; of pools without gpu 0';
+COMMENT ON COLUMN rpq.preemptions.state IS
+	'pending (the victim has still to stop), stopped, or given_up (the room was no longer wanted, the victim goes on)';
 -- Views of migrations: nodes that changed pools or were drained, and pods that changed nodes.
 
 CREATE VIEW rpq.migrations WITH (security_barrier) AS
@@ -11679,7 +11975,12 @@ $$;
 
 COMMENT ON COLUMN rpq_store.unavailable_now.amount IS 'what is free on one node and cannot be had';
 COMMENT ON COLUMN rpq_store.node_now.takes_work IS 'healthy, schedulable and not draining';
-COMMENT ON COLUMN rpq_store.node_now.held IS 'sum of the holds on the node';
+COMMENT ON COLUMN rpq_store.node_now.held IS 'what holds on the node take of the room that no pod has';
+COMMENT ON COLUMN rpq_store.preempting_now.workload_id IS 'the preemptor';
+COMMENT ON COLUMN rpq_store.preempting_now.reason IS 'where room is held, and how many victims have still to stop';
+COMMENT ON COLUMN rpq_store.hold_room.node_id IS 'node';
+COMMENT ON COLUMN rpq_store.hold_room.resources IS 'what a hold takes of it, or the holds of a preemptor do';
+COMMENT ON COLUMN rpq_store.hold_room.holds IS 'how many holds that are';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';
 COMMENT ON COLUMN rpq_store.member_row.own_quota IS 'quota of the member''s own; NULL: none';
 COMMENT ON COLUMN rpq_store.member_row.default_quota IS 'the pool''s default, or that of the instance type; NULL: none';

@@ -3,9 +3,10 @@
  *
  * CyclePlan -> rows, one statement for each table.
  *
- * Writes workload (rows that read_members locked), pod, entry, node_load, usage, lane, turn.  The caller holds the
- * turns of every scope of the Book, and each turn whose scope changed is changed here, so that whoever decided on an
- * older snapshot gets 40001.  Nothing here waits: the only rows shared with clients were locked before.
+ * Writes workload (rows that read_members locked), pod, entry, node_load, usage, lane, turn; what is preempted and held
+ * is written by eviction_rows.c.  The caller holds the turns of every scope of the Book, and each turn whose scope
+ * changed is changed here, so that whoever decided on an older snapshot gets 40001.  Nothing here waits: the only rows
+ * shared with clients were locked before.
  */
 #include "postgres.h"
 
@@ -16,6 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "store/book.h"
+#include "store/evictions.h"
 #include "store/keep.h"
 #include "store/reports.h"
 #include "store/rows.h"
@@ -410,6 +412,7 @@ book_apply(Book *book, CyclePlan *plan)
 {
 	reports_write_holds(book);
 	write_freed(book);
+	evictions_write(book, plan);
 	if (plan != NULL && plan->nadmissions > 0)
 	{
 		write_workloads(book, plan);
@@ -422,6 +425,7 @@ book_apply(Book *book, CyclePlan *plan)
 		find_heads(book);
 	for (int i = 0; book->world != NULL && i < book->world->nlanes; i++)
 		settle_lane(book, &book->world->lanes[i], book->lane_rows[i]);
+	evictions_write_rest(book, plan);
 	rows_write_nodes(book);
 	rows_write_usage(book);
 	rows_write_lanes(book);

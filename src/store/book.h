@@ -215,6 +215,7 @@ typedef struct Book
 	int			nunsettled;
 	int64	   *unsettled;		/* those of them that the next cycle has to look at again */
 	bool		freed_reported; /* something was reported of a pod that is freed */
+	struct Evictions *evictions;	/* evictions.c; NULL: not looked at */
 
 	int			nkeys;
 	int			maxkeys;

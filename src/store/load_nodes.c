@@ -14,6 +14,7 @@
 
 #include "errors.h"
 #include "store/book.h"
+#include "store/evictions.h"
 #include "store/members.h"
 #include "store/place.h"
 #include "store/spi.h"
@@ -40,14 +41,15 @@ static RpqStatement load_types = {
 };
 
 static RpqStatement load_holds = {
-	"SELECT node_id, resources, devices FROM rpq_store.hold WHERE scope_id = ANY ($1)", 1, {INT8ARRAYOID}
+	"SELECT node_id, resources, devices FROM rpq_store.hold WHERE scope_id = ANY ($1) AND purpose <> 'preempt'",
+	1, {INT8ARRAYOID}
 };
 
 /* Whose they are as well; a workload that is gone is nobody's that may come. */
 static RpqStatement load_holds_of = {
 	"SELECT h.node_id, h.resources, h.devices, coalesce(w.account_id, -1)"
 	"  FROM rpq_store.hold h LEFT JOIN rpq_store.workload w ON w.workload_id = h.workload_id"
-	" WHERE h.scope_id = ANY ($1)",
+	" WHERE h.scope_id = ANY ($1) AND h.purpose <> 'preempt'",
 	1, {INT8ARRAYOID}
 };
 
@@ -466,6 +468,7 @@ book_build_nodes(Book *book, World *world)
 	for (int i = 0; i < book->nnodes; i++)
 		build_node(book, &book->nodes[i], &world->nodes[i], &vector, &usable);
 	take_holds(book, world, scopes);
+	evictions_take_room(book, world);
 	for (int i = 0; i < world->nnodes; i++)
 	{
 		PoolNode	   *node = &world->nodes[i];

@@ -16,8 +16,10 @@
 #include "utils/timestamp.h"
 
 #include "store/book.h"
+#include "store/evictions.h"
 #include "store/members.h"
 #include "store/place.h"
+#include "store/placed.h"
 #include "store/spi.h"
 
 static RpqStatement load_usage = {
@@ -579,6 +581,9 @@ book_build_world(Book *book, int batch)
 	world->now = book->now;
 	world->batch = batch;
 	world->read_members = book_read_members;
+	world->load_placed = placed_load;
+	world->take_victims = placed_take_victims;
+	world->read_ends = placed_read_ends;
 	book_load_accounts(book, n);
 	book_load_policies(book);
 	world->nkeys = book->nkeys;
@@ -591,4 +596,5 @@ book_build_world(Book *book, int batch)
 		build_lane(book, world, book->lane_rows[i], &world->lanes[i]);
 	book_build_nodes(book, world);
 	book_build_limits(book, world);
+	evictions_build(book, world);
 }

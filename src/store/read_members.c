@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "store/book.h"
+#include "store/evictions.h"
 #include "store/members.h"
 #include "store/spi.h"
 
@@ -94,6 +95,9 @@ read_some(Book *book, Lane *lane, TimestampTz at, int64 id, int want, Member *ou
 			set_aside(book, rpq_column_int64(i, 1, 0));
 			continue;
 		}
+		/* one for which room is held comes before all others, and has its own place in the World */
+		if (evictions_has_room(book, rpq_column_int64(i, 1, 0)))
+			continue;
 		out[n].workload_id = rpq_column_int64(i, 1, 0);
 		out[n].submitted_at = rpq_column_int64(i, 2, 0);
 		out[n++].attempt = (int) rpq_column_int64(i, 3, 0);

@@ -22,37 +22,49 @@
 #include "utils/timestamp.h"
 
 #include "rpq.h"
+#include "store/evictions.h"
 #include "store/reports.h"
 #include "store/spi.h"
 #include "store/sweep.h"
 
 /* Columns as in read_entries of log.c. */
-static RpqStatement settle = {
+static RpqStatement read_settled = {
 	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape,"
 	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources, e.lender_id"
-	"  FROM rpq_store.settle_reports($1, $2, $3) e",
+	"  FROM unnest($1, $2) AS l (workload_id, entry_id)"
+	"  JOIN rpq_store.entry e ON e.workload_id = l.workload_id AND e.entry_id = l.entry_id",
+	2, {INT8ARRAYOID, INT8ARRAYOID}
+};
+
+static RpqStatement settle_reports = {
+	"SELECT e.entry_id, e.scope_id, e.kind, e.workload_id FROM rpq_store.settle_reports($1, $2, $3) e",
 	3, {INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
-/* Of these pods, those of which something was reported, and whether an executor has them still. */
+/*
+ * Of these pods, those of which something was reported, and whether an executor has them still.  $3: victims that have
+ * had the time to let go of them.
+ */
 static RpqStatement find_reported = {
-	"SELECT r.pod_id, r.state IN ('started', 'running') AND s.node_id IS NOT NULL"
+	"SELECT r.pod_id, r.state IN ('started', 'running') AND s.node_id IS NOT NULL AND r.workload_id <> ALL ($3)"
 	"  FROM unnest($1) AS f (pod_id)"
 	"  JOIN rpq_store.pod_report r ON r.pod_id = f.pod_id"
 	"  LEFT JOIN rpq_store.node_seen s ON s.node_id = r.node_id AND s.at > $2"
 	" ORDER BY r.pod_id",
-	2, {INT8ARRAYOID, TIMESTAMPTZOID}
+	3, {INT8ARRAYOID, TIMESTAMPTZOID, INT8ARRAYOID}
 };
 
 static RpqStatement insert_holds = {
 	"INSERT INTO rpq_store.hold (scope_id, node_id, workload_id, attempt, replica, resources, devices, purpose, pod_id,"
 	"                            expires_at)"
 	" SELECT n.pool_id, p.node_id, p.workload_id, p.attempt, p.replica, w.resources, p.devices, 'stopping', p.pod_id,"
-	"        $2"
+	"        least($2, e.expires_at)"
 	"   FROM unnest($1) AS f (pod_id)"
 	"   JOIN rpq_store.pod p ON p.pod_id = f.pod_id"
 	"   JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
-	"   JOIN rpq_store.node n ON n.node_id = p.node_id AND NOT n.removing",
+	"   JOIN rpq_store.node n ON n.node_id = p.node_id AND NOT n.removing"
+	"   LEFT JOIN rpq_store.preemption e ON e.victim = p.workload_id AND e.victim_attempt = p.attempt"
+	"        AND e.state = 'pending'",
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
@@ -94,39 +106,64 @@ close_node(Book *book, int64 node_id)
 	}
 }
 
-uint64
-reports_settle(Book *book)
+void
+entry_list_add(EntryList *list, int64 workload_id, int64 entry_id)
+{
+	int			n = list->n;
+
+	add_id(&list->workloads, &n, workload_id);
+	add_id(&list->entries, &list->n, entry_id);
+}
+
+static void
+take_reports(Book *book, EntryList *entries)
 {
 	Datum		values[3];
 	uint64		rows;
 
-	if (!book->act || book->nreported == 0)
-		return 0;
 	values[0] = rpq_int8_array(book->reported, book->nreported);
 	values[1] = book_scope_ids(book);
 	values[2] = TimestampTzGetDatum(book->now);
-	rows = rpq_exec(&settle, values, NULL);
+	rows = rpq_exec(&settle_reports, values, NULL);
 	/* the book's snapshot sees what was written, as if it had been before the book was opened */
 	CommandCounterIncrement();
 	UpdateActiveSnapshotCommandId();
 	for (uint64 i = 0; i < rows; i++)
 	{
-		const char *kind = rpq_column_text(i, 5);
+		const char *kind = rpq_column_text(i, 3);
 		Scope	   *scope;
 
 		if (rpq_column_int64(i, 1, 0) != 0)
-			continue;
-		if (strcmp(kind, "degraded") == 0)
-			close_node(book, rpq_column_int64(i, 6, 0));
+			entry_list_add(entries, rpq_column_int64(i, 4, 0), rpq_column_int64(i, 1, 0));
+		else if (strcmp(kind, "degraded") == 0)
+			close_node(book, rpq_column_int64(i, 4, 0));
 		else if (strcmp(kind, "hold") == 0)
 		{
 			scope = book_scope(book, rpq_column_int64(i, 2, 0));
 			scope->room_freed = true;
 		}
 		else
-			add_id(&book->unsettled, &book->nunsettled, rpq_column_int64(i, 6, 0));
+			add_id(&book->unsettled, &book->nunsettled, rpq_column_int64(i, 4, 0));
 	}
-	return rows;
+	SPI_freetuptable(SPI_tuptable);
+}
+
+uint64
+reports_settle(Book *book)
+{
+	EntryList	entries = {0};
+	Datum		values[2];
+
+	if (!book->act)
+		return 0;
+	if (book->nreported > 0)
+		take_reports(book, &entries);
+	evictions_settle(book, &entries);
+	if (entries.n == 0)
+		return 0;
+	values[0] = rpq_int8_array(entries.workloads, entries.n);
+	values[1] = rpq_int8_array(entries.entries, entries.n);
+	return rpq_exec(&read_settled, values, NULL);
 }
 
 static int
@@ -144,15 +181,19 @@ reports_find_stopping(Book *book)
 	int64	   *pods = palloc(sizeof(int64) * Max(book->nfreed_pods, 1));
 	int64	   *stopping;
 	int			nstopping = 0;
-	Datum		values[2];
+	Datum		values[3];
 	uint64		rows;
 
 	if (book->nfreed_pods == 0)
+	{
+		evictions_free_pods(book);
 		return;
+	}
 	for (int i = 0; i < book->nfreed_pods; i++)
 		pods[i] = book->freed_pods[i].pod_id;
 	values[0] = rpq_int8_array(pods, book->nfreed_pods);
 	values[1] = TimestampTzGetDatum(sweep_cutoff());
+	values[2] = evictions_over(book);
 	rows = rpq_exec_at(&find_reported, values, NULL, book->snapshot, true);
 	book->freed_reported = rows > 0;
 	stopping = palloc(sizeof(int64) * Max(rows, 1));
@@ -165,6 +206,7 @@ reports_find_stopping(Book *book)
 	for (int i = 0; nstopping > 0 && i < book->nfreed_pods; i++)
 		book->freed_pods[i].stopping =
 			bsearch(&book->freed_pods[i].pod_id, stopping, nstopping, sizeof(int64), pod_order) != NULL;
+	evictions_free_pods(book);
 }
 
 void

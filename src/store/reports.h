@@ -12,9 +12,10 @@
 extern void reports_note(Book *book, int64 workload_id);
 
 /*
- * What was said takes effect, before the Book is used: workloads start and end, holds of pods that are gone end.
+ * What was said takes effect, before the Book is used: workloads start and end, holds of pods that are gone end, and so
+ * do preemptions that are over (evictions.c).
  * Leaves the entries that this wrote as the result of the last statement, in the form of those of book_read_entries,
- * and returns how many rows these are; those without an id are no entries.  0: there is no result.
+ * and returns how many rows these are.  0: there is no result.
  */
 extern uint64 reports_settle(Book *book);
 

@@ -42,6 +42,8 @@ static RpqStatement find_scopes = {
 	"  SELECT h.scope_id FROM rpq_store.hold h"
 	"   WHERE h.purpose = 'stopping' AND (h.expires_at <= $2 OR NOT EXISTS ("
 	"           SELECT FROM rpq_store.node_seen s WHERE s.node_id = h.node_id AND s.at > $3))"
+	"  UNION ALL"
+	"  SELECT p.pool_id FROM rpq_store.preemption p WHERE p.state = 'pending' AND p.expires_at <= $2"
 	") d WHERE $1 IS NULL OR d.scope_id = ANY ($1)"
 	" GROUP BY d.scope_id ORDER BY d.scope_id",
 	3, {INT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID}, true

@@ -1,0 +1,34 @@
+/*
+ * placed.h
+ *
+ * What a preemption has to know of placed work: load_placed.c.
+ */
+#ifndef RPQ_STORE_PLACED_H
+#define RPQ_STORE_PLACED_H
+
+#include "store/book.h"
+
+/* Placed.store */
+typedef struct PlacedRow
+{
+	int64	   *pod_ids;		/* [npods], by replica */
+	int64		policy_id;		/* 0: a direct submission */
+	Resources  *each;			/* of one pod */
+} PlacedRow;
+
+/* The position of each node of a World, by id. */
+typedef struct NodeIndex
+{
+	int64		node_id;
+	int			node;
+} NodeIndex;
+
+extern NodeIndex *node_index_build(const World *world);
+extern int	node_index_find(const NodeIndex *index, int nnodes, int64 node_id);	/* -1: it is not there */
+
+/* World.load_placed, take_victims and read_ends. */
+extern void placed_load(World *world);
+extern void placed_take_victims(World *world, Placed **victims, int nvictims);
+extern void placed_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends);
+
+#endif							/* RPQ_STORE_PLACED_H */
