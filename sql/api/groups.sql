@@ -125,8 +125,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_from_group(text, text[]) IS
-'takes accounts out of a user group; what they have waiting in its queues becomes draft (unless they may submit '
-'there all the same, as organisation admins), what runs goes on. '
+'takes accounts out of a user group; what they have waiting in its queues becomes draft, what runs goes on. '
 'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 40001 its queues changed at '
 'the same time; 42501; RQ009. Organisation admins of the tenant, platform admins';
 

@@ -113,7 +113,6 @@ $$;
 COMMENT ON FUNCTION rpq_store.find_group(bigint, text) IS
 'a user group of that tenant, for those who administer it. Errors: 42704, 22023 for NULL';
 
--- Organisation admins and platform admins may submit to every queue that they see.
 CREATE OR REPLACE FUNCTION rpq_store.draft_outsiders(queues bigint[], detail text) RETURNS int
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -122,12 +121,9 @@ AS $$
 		  FROM rpq_store.workload AS w
 		  JOIN rpq_store.queue AS q ON q.queue_id = w.scope_id
 		  JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
-		  JOIN rpq_store.account AS a ON a.account_id = w.account_id
 		  WHERE w.scope_id = ANY ($1) AND w.status = 'queued'
 			AND NOT EXISTS (SELECT FROM rpq_store.group_account AS g
-							WHERE g.group_id = y.group_id AND g.account_id = w.account_id)
-			AND NOT (a.org_admin AND a.tenant_id = w.tenant_id AND a.deleted_at IS NULL)
-			AND NOT coalesce(rpq_store.is_platform_role(a.db_role), false)) AS o
+							WHERE g.group_id = y.group_id AND g.account_id = w.account_id)) AS o
 $$;
 COMMENT ON FUNCTION rpq_store.draft_outsiders(bigint[], text) IS
 'makes drafts of what waits in these queues of accounts that are not in the policy''s group; returns how many. A row '
