@@ -2476,8 +2476,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.remove_from_group(text, text[]) IS
-'takes accounts out of a user group; what they have waiting in its queues becomes draft (unless they may submit '
-'there all the same, as organisation admins), what runs goes on. '
+'takes accounts out of a user group; what they have waiting in its queues becomes draft, what runs goes on. '
 'Errors: 42704 naming all unknown accounts, or no such group; 22023 no account, or NULL; 40001 its queues changed at '
 'the same time; 42501; RQ009. Organisation admins of the tenant, platform admins';
 
@@ -6293,7 +6292,6 @@ $$;
 COMMENT ON FUNCTION rpq_store.find_group(bigint, text) IS
 'a user group of that tenant, for those who administer it. Errors: 42704, 22023 for NULL';
 
--- Organisation admins and platform admins may submit to every queue that they see.
 CREATE FUNCTION rpq_store.draft_outsiders(queues bigint[], detail text) RETURNS int
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -6302,12 +6300,9 @@ AS $$
 		  FROM rpq_store.workload AS w
 		  JOIN rpq_store.queue AS q ON q.queue_id = w.scope_id
 		  JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
-		  JOIN rpq_store.account AS a ON a.account_id = w.account_id
 		  WHERE w.scope_id = ANY ($1) AND w.status = 'queued'
 			AND NOT EXISTS (SELECT FROM rpq_store.group_account AS g
-							WHERE g.group_id = y.group_id AND g.account_id = w.account_id)
-			AND NOT (a.org_admin AND a.tenant_id = w.tenant_id AND a.deleted_at IS NULL)
-			AND NOT coalesce(rpq_store.is_platform_role(a.db_role), false)) AS o
+							WHERE g.group_id = y.group_id AND g.account_id = w.account_id)) AS o
 $$;
 COMMENT ON FUNCTION rpq_store.draft_outsiders(bigint[], text) IS
 'makes drafts of what waits in these queues of accounts that are not in the policy''s group; returns how many. A row '
