@@ -137,7 +137,7 @@ explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
 
 		put_check(rsinfo, book, ++step, &fenced, account_id);
 	}
-	n = explain_lane(book->world, &book->world->lanes[0], &checks);
+	n = explain_lane(book->world, 0, &checks);
 	for (int i = 0; i < n; i++)
 		put_check(rsinfo, book, ++step, &checks[i], account_id);
 	cycle_close(book);

@@ -13,24 +13,12 @@
 #include "common/int.h"
 #include "miscadmin.h"
 
-#include "core/admit.h"
+#include "core/explain.h"
 #include "core/reason.h"
-#include "core/resources.h"
-#include "lib/stringinfo.h"
+#include "core/reserve.h"
+#include "core/targets.h"
 
-#define NEVER	"can never run as things are set"
-
-typedef struct Explanation
-{
-	World	   *world;
-	Placer	   *placer;
-	Candidate	candidate;
-	int			nchecks;
-	int			maxchecks;
-	Check	   *checks;
-} Explanation;
-
-static Check *
+Check *
 add_check(Explanation *ex, ReasonCode code, int pool, int type, bool passed)
 {
 	Check	   *check;
@@ -53,15 +41,35 @@ add_check(Explanation *ex, ReasonCode code, int pool, int type, bool passed)
 /* ---- standing reasons, and the state of a pool ---- */
 
 static void
-add_standing(Explanation *ex, ReasonCode code, const char *passed, const char *way_out, bool never)
+add_standing(Explanation *ex, ReasonCode code, const char *passed, const char *failed, const char *way_out, bool never)
 {
 	const Lane *lane = ex->candidate.lane;
 	int			pool = lane->npools == 1 ? lane->pools[0] : -1;
 	Check	   *check = add_check(ex, code, pool, -1, lane->own != code);
 
-	check->detail = check->passed ? passed : reason_sentence(ex->world, reason_create(code, pool, -1));
+	check->detail = check->passed ? passed : failed != NULL ? failed :
+		reason_sentence(ex->world, reason_create(code, pool, -1));
 	check->way_out = check->passed ? NULL : way_out;
 	check->never = !check->passed && never;
+}
+
+/* In a queue the policy is the authorisation, elsewhere the pool's members are. */
+static void
+explain_right(Explanation *ex)
+{
+	const char *policy;
+
+	if (ex->candidate.lane->policy < 0)
+	{
+		add_standing(ex, REASON_NOT_AUTHORIZED, "the account is authorized", NULL,
+					 NEVER ": authorize the account in the pool", true);
+		return;
+	}
+	policy = ex->world->policies[ex->candidate.lane->policy].name;
+	add_standing(ex, REASON_NOT_AUTHORIZED,
+				 psprintf("the account is in the user group of policy \"%s\"", policy),
+				 psprintf("the account is not in the user group of policy \"%s\"", policy),
+				 psprintf(NEVER ": add the account to the user group of policy \"%s\"", policy), true);
 }
 
 /*
@@ -73,15 +81,14 @@ explain_standing(Explanation *ex)
 	ReasonCode	own = ex->candidate.lane->own;
 
 	if (own == REASON_FENCED)
-		add_standing(ex, own, NULL, "must wait until the database is adopted: call rpq.adopt_database()", false);
+		add_standing(ex, own, NULL, NULL, "must wait until the database is adopted: call rpq.adopt_database()", false);
 	if (own == REASON_NONE || own >= REASON_NOT_AUTHORIZED)
-		add_standing(ex, REASON_NOT_AUTHORIZED, "the account is authorized",
-					 NEVER ": authorize the account in the pool", true);
+		explain_right(ex);
 	if (own == REASON_NONE || own >= REASON_WORKLOAD_TYPE)
-		add_standing(ex, REASON_WORKLOAD_TYPE, "the workload type is supported",
+		add_standing(ex, REASON_WORKLOAD_TYPE, "the workload type is supported", NULL,
 					 NEVER ": let the pool support the workload type", true);
 	if (own == REASON_BACKING_OFF)
-		add_standing(ex, own, NULL, "must wait until its time has come", false);
+		add_standing(ex, own, NULL, NULL, "must wait until its time has come", false);
 }
 
 static void
@@ -100,6 +107,22 @@ explain_state(Explanation *ex, int pool_index)
 	check->detail = psprintf("pool \"%s\" is %sfrozen", pool->name, check->passed ? "not " : "");
 	if (!check->passed)
 		check->way_out = psprintf(NEVER ": unfreeze pool \"%s\"", pool->name);
+	check->never = !check->passed;
+}
+
+/* Guaranteed work of a policy is taken by the pools that allow it. */
+static void
+explain_guarantee(Explanation *ex, int pool_index)
+{
+	const Pool *pool = &ex->world->pools[pool_index];
+	Check	   *check;
+
+	if (!ex->candidate.lane->guarantee || ex->candidate.lane->policy < 0)
+		return;
+	check = add_check(ex, REASON_NOT_AUTHORIZED, pool_index, -1, pool->allow_guarantee);
+	check->detail = psprintf("pool \"%s\" takes %sguaranteed work", pool->name, check->passed ? "" : "no ");
+	if (!check->passed)
+		check->way_out = psprintf(NEVER ": let pool \"%s\" take guaranteed work", pool->name);
 	check->never = !check->passed;
 }
 
@@ -137,7 +160,9 @@ raise_limit(Explanation *ex, const UsageLimit *limit, const Reason *reason, bool
 	if (limit->kind == LIMIT_POOL)
 		return psprintf("must wait until %s of the pool is given back, or until pool \"%s\" holds %s (%s more)", by,
 						world->pools[limit->pool].name, positive_text(world, raised), by);
-	name = limit_name(world, reason->code, limit->pool, limit->type);
+	name = limit->kind == LIMIT_POLICY && limit->pool < 0 && limit->type < 0 && ex->candidate.lane->policy >= 0 ?
+		psprintf("usage limit of policy \"%s\"", world->policies[ex->candidate.lane->policy].name) :
+		limit_name(world, reason->code, limit->pool, limit->type);
 	return psprintf("%s raise the %s to %s (by %s)",
 					never ? NEVER ":" : psprintf("must wait until %s of it is given back, or", by), name,
 					positive_text(world, raised), by);
@@ -157,6 +182,48 @@ add_limit(Explanation *ex, const UsageLimit *limit, int pool)
 		return;
 	check->never = never_passes(ex->world, limit, total);
 	check->way_out = raise_limit(ex, limit, reason, check->never);
+}
+
+/*
+ * Guaranteed work of a policy must fit what is unmet of its reservation.
+ */
+static void
+explain_rank(Explanation *ex)
+{
+	const World *world = ex->world;
+	const int64 *total = ex->candidate.total;
+	const Policy *policy;
+	Check	   *check;
+	int64	   *left;
+	int64	   *by;
+	int64	   *raised;
+
+	if (!ex->candidate.lane->guarantee || ex->candidate.lane->policy < 0)
+		return;
+	policy = &world->policies[ex->candidate.lane->policy];
+	left = palloc(sizeof(int64) * world->nkeys);
+	by = palloc0(sizeof(int64) * world->nkeys);
+	raised = palloc0(sizeof(int64) * world->nkeys);
+	check = add_check(ex, REASON_POLICY_LIMIT, -1, -1, candidate_has_rank(world, &ex->candidate));
+	for (int k = 0; k < world->nkeys; k++)
+	{
+		left[k] = unmet_reservation(policy, k);
+		if (total[k] <= 0 || total[k] <= left[k])
+			continue;
+		check->never |= total[k] > policy->reservation[k];
+		if (pg_add_s64_overflow(policy->held[k], total[k], &raised[k]))
+			raised[k] = PG_INT64_MAX;
+		by[k] = raised[k] - policy->reservation[k];
+	}
+	check->wanted = ex->candidate.total;
+	check->available = left;
+	check->detail = psprintf("guaranteed work must fit what is left of the reservation of policy \"%s\": %s wanted, %s left",
+							 policy->name, positive_text(world, total), vector_text(world, left, total, NULL));
+	if (check->passed)
+		return;
+	check->way_out = psprintf(check->never ? NEVER ": raise the reservation of policy \"%s\" to %s (by %s)" :
+							  "must wait until work of policy \"%s\" ends, or raise its reservation to %s (by %s)",
+							  policy->name, positive_text(world, raised), positive_text(world, by));
 }
 
 /*
@@ -184,278 +251,194 @@ explain_limits(Explanation *ex, int pool_index, bool first)
 			}
 }
 
-/* ---- placement ---- */
+/* ---- who is ahead ---- */
 
-/*
- * How many replicas a node would hold if nothing ran on it, as far as its capacity is known.
- */
-static int64
-times_when_empty(const World *world, const Need *need, const PoolNode *node)
+/* A lane as it stands in the order. */
+typedef struct Ahead
 {
-	int64		times = PG_INT32_MAX;
+	Candidate	candidate;
+	bool		rank;
+} Ahead;
 
-	if (need->impossible)
-		return 0;
-	if (need->whole > 0)
-		times = node->ndevices / need->whole;
-	else if (need->part > 0)
-		times = node->ndevices * (RPQ_UNIT / need->part);
-	for (int k = 1; k < world->nkeys; k++)
-		if (need->request[k] > 0 && node->capacity != NULL)
-			times = Min(times, Max(node->capacity[k], 0) / need->request[k]);
-	return times;
+static int
+compare_ahead(const void *a, const void *b)
+{
+	const Ahead *x = a;
+	const Ahead *y = b;
+	const Lane *l = x->candidate.lane;
+	const Lane *m = y->candidate.lane;
+
+	if (x->rank != y->rank)
+		return x->rank ? -1 : 1;
+	if (l->priority != m->priority)
+		return l->priority > m->priority ? -1 : 1;
+	if (l->head_at != m->head_at)
+		return l->head_at < m->head_at ? -1 : 1;
+	if (l->head_id != m->head_id)
+		return l->head_id < m->head_id ? -1 : 1;
+	return 0;
 }
 
 /*
- * What is missing on a node for one more replica than it has room for.  Of devices: how many more must be entirely
- * free, or how much more of one.
+ * A lane that is ahead and blocked marks its targets.  What is known of its first member is a lower bound: who that is
+ * is read, for the sentence.
  */
 static void
-node_missing(const World *world, const Need *need, const PoolNode *node, int64 *missing)
+mark_one(Explanation *ex, const Candidate *candidate)
 {
-	int64		times = need_times_on_node(world, need, node);
-	int64		whole = 0;
-	int64		parts = 0;
-	int64		rest = 0;
+	Member		first;
+	Reason	   *reason;
+	Spot		spot;
 
-	for (int d = 0; d < node->ndevices; d++)
-	{
-		int64		left = Max(node->device_free[d], 0);
-
-		whole += left >= RPQ_UNIT;
-		if (need->part > 0)
-		{
-			parts += left / need->part;
-			rest = Max(rest, left % need->part);
-		}
-	}
-	for (int k = 1; k < world->nkeys; k++)
-		missing[k] = Max(0, need->request[k] - (node->free[k] - times * need->request[k]));
-	missing[RPQ_KEY_GPU] = 0;
-	if (need->whole > 0)
-		missing[RPQ_KEY_GPU] = RPQ_UNIT * Max(0, need->whole - (whole - times * need->whole));
-	else if (need->part > 0 && parts <= times)
-		missing[RPQ_KEY_GPU] = need->part - rest;
+	if (candidate_fits(ex->placer, candidate, &spot, &reason) || !targets_mark(ex->placer, candidate) ||
+		ex->world->read_members == NULL ||
+		ex->world->read_members(ex->world, candidate->lane, NULL, 1, &first) != 1)
+		return;
+	for (int r = 0; r < ex->placer->nrooms; r++)
+		if (ex->placer->rooms[r].head == candidate->lane)
+			ex->placer->rooms[r].head_id = first.workload_id;
 }
 
-/* What a look over the nodes of the allowed types finds. */
-typedef struct Survey
-{
-	int64		empty;			/* replicas that all nodes would hold with nothing running: the most on one type */
-	int			nearest;		/* the working node that needs least for one more, or -1 */
-	int64	   *missing;		/* [nkeys]: what it needs */
-	int			closed;			/* the first node that has room for one and takes nothing new, or -1 */
-	int			others;			/* the first working node that could have it and hosts other accounts, or -1 */
-	bool		others_room;	/* it has the room now */
-} Survey;
-
-/* A node that takes work, but not of this account: one that has the room comes before one that has to be emptied. */
+/*
+ * Marks the targets of all that stand before the workload in the order and are blocked.  What would be admitted before
+ * it is not: an explanation is about the present.
+ */
 static void
-survey_others(const World *world, const Need *need, int index, Survey *survey)
-{
-	bool		has_room = need_fits_node(world, need, &world->nodes[index]);
-
-	if (!has_room && times_when_empty(world, need, &world->nodes[index]) == 0)
-		return;
-	if (survey->others >= 0 && (has_room != survey->others_room ? survey->others_room : index > survey->others))
-		return;
-	survey->others = index;
-	survey->others_room = has_room;
-}
-
-static void
-survey_node(World *world, const Need *need, int index, Survey *survey, int64 *scratch)
-{
-	const PoolNode *node = &world->nodes[index];
-	int64		empty = times_when_empty(world, need, node);
-	int			k = 0;
-
-	if (!node->takes_work)
-	{
-		if (need_fits_node(world, need, node) && node_open_to(world, node, need->account) &&
-			(survey->closed < 0 || index < survey->closed))
-			survey->closed = index;
-		return;
-	}
-	if (!node_open_to(world, node, need->account))
-	{
-		survey_others(world, need, index, survey);
-		return;
-	}
-	if (empty <= need_times_on_node(world, need, node))
-		return;
-	node_missing(world, need, node, scratch);
-	while (survey->nearest >= 0 && k < world->nkeys && scratch[k] == survey->missing[k])
-		k++;
-	if (survey->nearest < 0 || (k < world->nkeys ? scratch[k] < survey->missing[k] : index < survey->nearest))
-	{
-		survey->nearest = index;
-		memcpy(survey->missing, scratch, sizeof(int64) * world->nkeys);
-	}
-}
-
-static void
-survey_nodes(Explanation *ex, int pool, const bool *usable, Survey *survey)
+mark_ahead(Explanation *ex)
 {
 	World	   *world = ex->world;
-	int64	   *scratch = palloc(sizeof(int64) * world->nkeys);
+	Ahead		own = {ex->candidate, candidate_has_rank(world, &ex->candidate)};
+	Ahead	   *ahead = palloc(sizeof(Ahead) * (world->nlanes + 1));
+	int			n = 0;
 
-	survey->empty = 0;
-	survey->nearest = survey->closed = survey->others = -1;
-	survey->others_room = false;
-	survey->missing = palloc0(sizeof(int64) * world->nkeys);
-	for (int t = 0; t < world->pools[pool].ntypes; t++)
+	for (int i = 0; i < world->nlanes; i++)
 	{
-		Room	   *room = usable[t] ? room_get(ex->placer, pool, t) : NULL;
-		int64		empty = 0;
+		Lane	   *lane = &world->lanes[i];
+		bool		backfill = false;
 
-		for (int i = 0; room != NULL && i < room->nnodes; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			empty += times_when_empty(world, ex->candidate.need, &world->nodes[room->nodes[i]]);
-			survey_node(world, ex->candidate.need, room->nodes[i], survey, scratch);
-		}
-		survey->empty = Max(survey->empty, empty);
+		for (int p = 0; p < lane->npools; p++)
+			backfill |= !world->pools[lane->pools[p]].best_effort;
+		if (lane == own.candidate.lane || lane->waiting == 0 || lane->own != REASON_NONE || !backfill)
+			continue;
+		candidate_init(world, lane, &ahead[n].candidate);
+		ahead[n].rank = candidate_has_rank(world, &ahead[n].candidate);
+		if (compare_ahead(&ahead[n], &own) < 0)
+			n++;
 	}
+	qsort(ahead, n, sizeof(Ahead), compare_ahead);
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		mark_one(ex, &ahead[i].candidate);
+	}
+	pfree(ahead);
 }
 
-/* What is in the way on nodes that are not open to the workload, after what was said of those that are. */
-static void
-append_not_open(StringInfo text, const World *world, const Survey *survey)
+/* ---- all of it ---- */
+
+/* The room that is held for the workload, if any. */
+static RoomHold *
+hold_of(World *world, const Lane *lane)
 {
-	const char *before = survey->nearest >= 0 ? ";" : ":";
-
-	if (survey->closed >= 0)
-	{
-		const PoolNode *node = &world->nodes[survey->closed];
-
-		appendStringInfo(text, "%s node \"%s\" has room and takes nothing new: %s", before, node->name,
-						 node->why_not ? node->why_not : "unavailable");
-		before = ";";
-	}
-	if (survey->others >= 0 && survey->others_room)
-		appendStringInfo(text, "%s node \"%s\" has room and hosts other accounts", before,
-						 world->nodes[survey->others].name);
-	else if (survey->others >= 0 && survey->nearest < 0)
-		appendStringInfo(text, "%s node \"%s\" hosts other accounts", before, world->nodes[survey->others].name);
+	for (int i = 0; i < world->nholds; i++)
+		if (world->holds[i].lane == lane && world->holds[i].member.workload_id == lane->head_id)
+			return &world->holds[i];
+	return NULL;
 }
 
+/* What is held counts under the limits already: takes it out for the time being, or puts it back. */
 static void
-placement_way_out(Explanation *ex, Check *check, int pool, const bool *usable, int lacking)
+count_hold(Explanation *ex, const RoomHold *hold, int sign)
 {
-	World	   *world = ex->world;
-	int			replicas = check->code == REASON_GANG_DOES_NOT_FIT ? ex->candidate.need->replicas : 1;
-	Survey		survey;
-	StringInfoData text;
-
-	survey_nodes(ex, pool, usable, &survey);
-	initStringInfo(&text);
-	check->never = survey.empty < replicas;
-	if (check->never && replicas == 1)
-		appendStringInfo(&text, NEVER ": no node of pool \"%s\" is large enough", world->pools[pool].name);
-	else if (check->never)
-		appendStringInfo(&text, NEVER ": with nothing running the nodes of pool \"%s\" hold " INT64_FORMAT
-						 " of %d replicas on one instance type", world->pools[pool].name, survey.empty, replicas);
-	else
-	{
-		appendStringInfoString(&text, "must wait");
-		if (replicas > 1)
-			appendStringInfo(&text, " for room for %d more", lacking);
-		/* what stands on it would have to leave: on the nearest, or on the one of others when none is open */
-		check->node = survey.nearest >= 0 || survey.closed >= 0 ? survey.nearest : survey.others;
-		if (survey.nearest >= 0)
-			appendStringInfo(&text, ": node \"%s\" needs least%s, %s more free", world->nodes[survey.nearest].name,
-							 replicas > 1 ? " for the next" : "", positive_text(world, survey.missing));
-		if (survey.nearest >= 0 && world->nodes[survey.nearest].lacks != NULL)
-			appendStringInfo(&text, " (its machine lacks %s at present)", world->nodes[survey.nearest].lacks);
-	}
-	if (!check->never)
-		append_not_open(&text, world, &survey);
-	check->way_out = text.data;
-}
-
-/*
- * A row for one replica, and when that passes one for all of them.
- */
-static void
-explain_placement(Explanation *ex, int pool_index)
-{
-	const Pool *pool = &ex->world->pools[pool_index];
 	const Lane *lane = ex->candidate.lane;
-	const Need *need = ex->candidate.need;
-	bool	   *usable = palloc(sizeof(bool) * (pool->ntypes + 1));
-	Reason	   *reason = reason_create(REASON_NO_NODE_FITS, pool_index, -1);
-	int64		most = 0;
+
+	for (int i = 0; i < lane->nlimits; i++)
+		if (limit_binds(lane->limits[i], hold->pool, RPQ_WHOLE_POOL) ||
+			limit_binds(lane->limits[i], hold->pool, hold->type))
+			for (int k = 0; k < ex->world->nkeys; k++)
+				lane->limits[i]->used[k] += sign * ex->candidate.total[k];
+}
+
+/*
+ * A workload for which room is held waits for its victims, and loses the room when a check fails that no room can help.
+ */
+static void
+explain_hold(Explanation *ex, const RoomHold *hold)
+{
+	const Reason *reason = reason_of_hold(ex->world, hold->pool, hold->type, hold->pods, hold->npods, hold->npending,
+										  hold->nvictims);
 	Check	   *check;
 
-	for (int t = 0; t < pool->ntypes; t++)
-	{
-		int64		fitting;
-
-		usable[t] = lane->type_allowed == NULL || lane->type_allowed[pool->types[t].type];
-		if (!usable[t])
-			continue;
-		fitting = room_count(room_get(ex->placer, pool_index, t), need, need->replicas);
-		if (fitting > most)
-		{
-			most = fitting;
-			reason->type = pool->types[t].type;
-		}
-	}
-	placement_figures(ex->placer, pool_index, usable, need, reason);
-	reason->fitting = (int) most;
-
-	check = add_check(ex, REASON_NO_NODE_FITS, pool_index, -1, most > 0);
-	check->wanted = reason->wanted;
-	check->available = reason->largest;
-	if (check->passed)
-		check->detail = psprintf("a node of pool \"%s\" has room for %s", pool->name,
-								 need->replicas > 1 ? "a replica" : "it");
-	else
-	{
-		check->detail = reason_sentence(ex->world, reason);
-		placement_way_out(ex, check, pool_index, usable, 1);
-	}
-	if (need->replicas == 1 || most == 0)
-		return;
-
-	reason->code = REASON_GANG_DOES_NOT_FIT;
-	check = add_check(ex, REASON_GANG_DOES_NOT_FIT, pool_index, reason->type, most >= need->replicas);
+	explain_state(ex, hold->pool);
+	explain_guarantee(ex, hold->pool);
+	count_hold(ex, hold, -1);
+	explain_limits(ex, hold->pool, true);
+	count_hold(ex, hold, 1);
+	check = add_check(ex, REASON_PREEMPTING, hold->pool, hold->type, hold->npending == 0);
 	check->wanted = ex->candidate.total;
-	check->available = reason->available;
-	if (check->passed)
-		check->detail = psprintf("all %d replicas have room in pool \"%s\" on instance type \"%s\"", need->replicas,
-								 pool->name, ex->world->types[reason->type]);
-	else
+	check->detail = reason_sentence(ex->world, reason);
+	if (!check->passed)
+		check->way_out = "must wait until they have stopped, at most the time of grace";
+}
+
+static void
+explain_pools(Explanation *ex)
+{
+	World	   *world = ex->world;
+	const Lane *lane = ex->candidate.lane;
+
+	for (int i = 0; i < lane->npools; i++)
 	{
-		check->detail = reason_sentence(ex->world, reason);
-		placement_way_out(ex, check, pool_index, usable, (int) (need->replicas - most));
+		int			pool = lane->pools[i];
+
+		explain_state(ex, pool);
+		explain_guarantee(ex, pool);
+		explain_limits(ex, pool, i == 0);
+		if (i == 0)
+			explain_rank(ex);
+		explain_reserved(ex, pool);
+		if (world->pools[pool].total != NULL)
+			add_limit(ex, world->pools[pool].total, pool);
+		explain_placement(ex, pool);
+	}
+	if (lane->policy >= 0 || lane->npools != 1 || never_preempted(world, lane, lane->pools[0]))
+		return;
+	/* it may borrow, charged to its own pool */
+	for (int i = 0; i < lane->nlenders; i++)
+	{
+		if (never_preempted(world, lane, lane->lenders[i]))
+			continue;
+		explain_state(ex, lane->lenders[i]);
+		explain_reserved(ex, lane->lenders[i]);
+		explain_placement(ex, lane->lenders[i]);
 	}
 }
 
 /*
- * All checks that apply to a workload of the lane, pool by pool in routing order.  Returns how many.
+ * All checks that apply to the workload that stands first in a lane, of those of the world, pool by pool in routing
+ * order, then in the pools that lend to it.  head_at and head_id of the lane must be those of the workload; the other
+ * lanes are there for what those ahead keep back.  Returns how many.
  */
 int
-explain_lane(World *world, Lane *lane, Check **checks)
+explain_lane(World *world, int lane, Check **checks)
 {
 	Explanation ex;
+	RoomHold   *hold = hold_of(world, &world->lanes[lane]);
 
 	memset(&ex, 0, sizeof(ex));
 	ex.world = world;
 	ex.placer = placer_create(world);
-	candidate_init(world, lane, &ex.candidate);
+	candidate_init(world, &world->lanes[lane], &ex.candidate);
 	ex.maxchecks = 16;
 	ex.checks = palloc(sizeof(Check) * ex.maxchecks);
 
 	explain_standing(&ex);
-	for (int i = 0; i < lane->npools; i++)
+	if (hold != NULL)
+		explain_hold(&ex, hold);
+	else
 	{
-		explain_state(&ex, lane->pools[i]);
-		explain_limits(&ex, lane->pools[i], i == 0);
-		if (world->pools[lane->pools[i]].total != NULL)
-			add_limit(&ex, world->pools[lane->pools[i]].total, lane->pools[i]);
-		explain_placement(&ex, lane->pools[i]);
+		mark_ahead(&ex);
+		explain_pools(&ex);
 	}
 	*checks = ex.checks;
 	return ex.nchecks;

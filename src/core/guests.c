@@ -214,7 +214,7 @@ room_put_back(Placer *placer, int node)
 }
 
 /*
- * An empty room beside a home, for its target nodes.
+ * An empty room beside a home, for its target nodes.  Its sums stay zero: what is free there counts for the home.
  */
 Room *
 room_beside(Room *home)
@@ -229,5 +229,6 @@ room_beside(Room *home)
 	room->common = room;
 	room->home = home;
 	room_init(room);
+	room->hosting = palloc0(sizeof(int64) * home->placer->world->nkeys);
 	return room;
 }

@@ -6,8 +6,11 @@
  * leave.  So small work fills all gaps elsewhere, and what ends on a target frees it for the head.
  *
  * Targets are a room of their own beside that of their type (place.h).  A plan marks anew from what it finds: nothing
- * of it is kept.  From one plan to the next the amount that has to leave never grows but by what was let in because it
- * ends in time, so a target changes only for one that needs less, or as much and comes first by name.
+ * of it is kept.  So that a gang cannot starve, what is let in must not make another set look better, or the first would
+ * be open again to all.  That is why what has an end of its own does not count as having to leave: of the others nothing
+ * comes to a target, so the amount only falls, and a target changes only for one from which less has to leave.  Where
+ * nothing but work with an end has to, the target is the node that the last of it leaves first; what is let in ends
+ * before the first.
  *
  * How much has to leave is counted in the first of the keys that the workload asks for, gpu before cpu before the others
  * by name; of devices in entire ones.
@@ -32,9 +35,12 @@ typedef struct NodeKind
 /* A node with the number of replicas that it is to hold and what has to leave for one more. */
 typedef struct Chosen
 {
-	int			node;
+	int			node;			/* index in world->nodes */
 	int64		times;
+	PoolNode	later;			/* the node without what has an end */
+	TimestampTz last;			/* when the last of that ends */
 	int64		cost;
+	TimestampTz wait;			/* with no cost, the end that has to be waited for; DT_NOBEGIN: none */
 } Chosen;
 
 /* Of one type, where the replicas are to be and what has to leave for them in sum. */
@@ -44,6 +50,7 @@ typedef struct TargetSet
 	int			nnodes;
 	Chosen	   *nodes;			/* [nnodes]; those with times > 0 are the targets */
 	int64		cost;
+	TimestampTz wait;			/* the last */
 } TargetSet;
 
 /* ---- what nodes hold when they are empty ---- */
@@ -210,7 +217,9 @@ leaving_cost(const World *world, const Need *need, const PoolNode *node, int key
 static inline bool
 cheaper(const Chosen *a, const Chosen *b)
 {
-	return a->cost != b->cost ? a->cost < b->cost : a->node < b->node;
+	if (a->cost != b->cost)
+		return a->cost < b->cost;
+	return a->wait != b->wait ? a->wait < b->wait : a->node < b->node;
 }
 
 /* Moves what is at a place of the heap down to where it belongs. */
@@ -236,6 +245,61 @@ chosen_down(Chosen *heap, int n, int at)
 }
 
 /*
+ * What one more replica on a node costs.  An end is waited for only where nothing without one has to leave: such a node
+ * waits for that, whatever is let in.
+ */
+static void
+price(const World *world, const Need *need, int key, Chosen *chosen)
+{
+	const PoolNode *node = &world->nodes[chosen->node];
+	bool		open = node_open_to(world, node, need->account);
+	bool		fits = open && need_times_on_node(world, need, node) > chosen->times;
+	bool		fits_later;
+
+	chosen->cost = fits ? 0 : leaving_cost(world, need, &chosen->later, key, chosen->times);
+	fits_later = open ? need_times_on_node(world, need, &chosen->later) > chosen->times : chosen->cost == 0;
+	chosen->wait = fits || !fits_later ? DT_NOBEGIN : chosen->last;
+}
+
+/* The nodes of a type that could hold a replica if they were empty, and what they are without what has an end. */
+static void
+list_nodes(Room *home, const Need *need, TargetSet *set)
+{
+	World	   *world = home->placer->world;
+	int		   *nodes = palloc(sizeof(int) * (home->nnodes + 1));
+	NodeLater  *later = NULL;
+
+	set->nodes = palloc(sizeof(Chosen) * (home->nnodes + 1));
+	set->nnodes = 0;
+	for (int i = 0; i < home->nnodes; i++)
+		if (world->nodes[home->nodes[i]].takes_work &&
+			times_when_empty(world, need, &world->nodes[home->nodes[i]]) > 0)
+			nodes[set->nnodes++] = home->nodes[i];
+	if (world->read_later != NULL && set->nnodes > 0)
+	{
+		later = palloc0(sizeof(NodeLater) * set->nnodes);
+		world->read_later(world, nodes, set->nnodes, later);
+	}
+	for (int i = 0; i < set->nnodes; i++)
+	{
+		Chosen	   *chosen = &set->nodes[i];
+
+		chosen->node = nodes[i];
+		chosen->times = 0;
+		chosen->later = world->nodes[nodes[i]];
+		chosen->last = DT_NOBEGIN;
+		if (later == NULL || later[i].free == NULL)
+			continue;
+		chosen->later.free = later[i].free;
+		chosen->later.device_free = later[i].device_free;
+		chosen->last = later[i].last;
+	}
+	pfree(nodes);
+	if (later != NULL)
+		pfree(later);
+}
+
+/*
  * Node by node, as many times as there are replicas: the one from which the least has to leave for one more.  Nodes
  * that hold no more lie behind the heap.
  */
@@ -244,33 +308,26 @@ choose_nodes(Room *home, const Need *need)
 {
 	World	   *world = home->placer->world;
 	int			key = leaving_key(world, need);
-	TargetSet	set = {home, 0, palloc(sizeof(Chosen) * (home->nnodes + 1)), 0};
+	TargetSet	set = {.home = home, .wait = DT_NOBEGIN};
 	int			n;
 
-	for (int i = 0; i < home->nnodes; i++)
-	{
-		const PoolNode *node = &world->nodes[home->nodes[i]];
-
-		if (!node->takes_work || times_when_empty(world, need, node) == 0)
-			continue;
-		set.nodes[set.nnodes].node = home->nodes[i];
-		set.nodes[set.nnodes].times = 0;
-		set.nodes[set.nnodes++].cost = leaving_cost(world, need, node, key, 0);
-	}
+	list_nodes(home, need, &set);
 	n = set.nnodes;
+	for (int i = 0; i < n; i++)
+		price(world, need, key, &set.nodes[i]);
 	for (int i = n / 2 - 1; i >= 0; i--)
 		chosen_down(set.nodes, n, i);
 	for (int r = 0; r < need->replicas; r++)
 	{
 		Chosen	   *first = &set.nodes[0];
-		const PoolNode *node = &world->nodes[first->node];
 
 		CHECK_FOR_INTERRUPTS();
 		Assert(n > 0);
 		if (pg_add_s64_overflow(set.cost, first->cost, &set.cost))
 			set.cost = PG_INT64_MAX;
-		if (++first->times < times_when_empty(world, need, node))
-			first->cost = leaving_cost(world, need, node, key, first->times);
+		set.wait = Max(set.wait, first->wait);
+		if (++first->times < times_when_empty(world, need, &world->nodes[first->node]))
+			price(world, need, key, first);
 		else
 		{
 			Chosen		full = *first;
@@ -342,7 +399,7 @@ bool
 targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool *usable)
 {
 	const Need *need = candidate->need;
-	TargetSet	best = {NULL, 0, NULL, 0};
+	TargetSet	best = {0};
 
 	for (int t = 0; t < placer->world->pools[pool].ntypes; t++)
 	{
@@ -352,7 +409,7 @@ targets_mark_in(Placer *placer, const Candidate *candidate, int pool, const bool
 		if (home == NULL || home->targets != NULL || !could_hold(home, need))
 			continue;
 		set = choose_nodes(home, need);
-		if (best.home != NULL && best.cost <= set.cost)
+		if (best.home != NULL && (best.cost != set.cost ? best.cost < set.cost : best.wait <= set.wait))
 			pfree(set.nodes);
 		else
 		{

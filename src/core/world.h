@@ -276,6 +276,14 @@ typedef struct RoomHold
 	bool		given_up;		/* its room is free from the next plan on */
 } RoomHold;
 
+/* A node when all of its pods that have a max_runtime have left. */
+typedef struct NodeLater
+{
+	TimestampTz last;			/* when the last of them ends at the latest */
+	int64	   *free;			/* [nkeys]; NULL: none has one */
+	int64	   *device_free;	/* [ndevices] */
+} NodeLater;
+
 /* A victim of this plan. */
 typedef struct Preemption
 {
@@ -330,6 +338,9 @@ struct World
 
 	/* When the first of the pods on each of some nodes ends at the latest; DT_NOEND where none has a max_runtime. */
 	void		(*read_ends) (World *world, const int *nodes, int nnodes, TimestampTz *ends);
+
+	/* What some nodes are like when all pods that have a max_runtime have left.  NULL: as if none had one. */
+	void		(*read_later) (World *world, const int *nodes, int nnodes, NodeLater *later);
 	void	   *store;			/* the store's own */
 };
 
@@ -354,8 +365,8 @@ extern struct Resources *world_resources(const World *world, const int64 *vector
 										 const int64 *available);
 
 /*
- * explain.c: every check that applies to one member of a lane, passed or not, on the present world, which it leaves as
- * it was.
+ * explain.c: every check that applies to the first member of a lane (by its place among the world's lanes), passed or
+ * not, on the present world, which it leaves as it was.
  */
 typedef struct Check
 {
@@ -371,7 +382,7 @@ typedef struct Check
 	int			node;			/* the node that the way out says needs least, or -1 */
 } Check;
 
-extern int	explain_lane(World *world, Lane *lane, Check **checks);
+extern int	explain_lane(World *world, int lane, Check **checks);
 
 /* A placed pod that is to leave its node. */
 typedef struct Move

@@ -52,7 +52,7 @@ test_sentences(void)
 	limit->max[0] = 12 * RPQ_UNIT;
 	limit->used[0] = 6 * RPQ_UNIT;
 	lane->limits[lane->nlimits++] = limit;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(n == 7, "a row for each check");
 	ok(says(find_check(checks, n, REASON_NOT_AUTHORIZED), "the account is authorized", "") &&
 	   says(find_check(checks, n, REASON_POOL_NOT_READY), "pool \"p\" is ready", "") &&
@@ -69,7 +69,7 @@ test_sentences(void)
 			"one node", "must wait: node \"n2\" needs least, cpu=1,gpu=1 more free"), "the node that needs least");
 
 	lane->request[0] = 16 * RPQ_UNIT;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(find_check(checks, n, REASON_NO_NODE_FITS)->never && find_check(checks, n, REASON_USER_QUOTA)->never &&
 	   !find_check(checks, n, REASON_POOL_QUOTA)->never, "what can never run is told from what must wait");
 	ok(strcmp(find_check(checks, n, REASON_NO_NODE_FITS)->way_out,
@@ -87,7 +87,7 @@ test_more_sentences(void)
 	world->nodes[0].takes_work = false;
 	world->nodes[0].why_not = "cordoned";
 	load_node(world, &world->nodes[1], 1, 0);
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
 			"no node of pool \"p\" has room: gpu=8 wanted, gpu=7 free in the pool, at most gpu=7 on one node; gpu=8 "
 			"more is free on nodes that take nothing new (1 node cordoned)",
@@ -98,25 +98,25 @@ test_more_sentences(void)
 	world = two_nodes();
 	load_node(world, &world->nodes[1], 3, 0);
 	lane = add_lane(world, 0, 50, 3, 4000, 0);
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(find_check(checks, n, REASON_NO_NODE_FITS)->passed &&
 	   find_check(checks, n, REASON_GANG_DOES_NOT_FIT)->passed, "a gang that fits passes both");
 	lane->replicas = 4;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(says(find_check(checks, n, REASON_GANG_DOES_NOT_FIT),
 			"3 of 4 replicas would fit in pool \"p\" on instance type \"t0\": gpu=4 wanted by each replica, gpu=13 "
 			"free in the pool, at most gpu=8 on one node",
 			"must wait for room for 1 more: node \"n2\" needs least for the next, gpu=3 more free"),
 	   "a gang's way out");
 	lane->replicas = 5;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(find_check(checks, n, REASON_GANG_DOES_NOT_FIT)->never && find_check(checks, n, REASON_POOL_QUOTA)->never &&
 	   says(find_check(checks, n, REASON_POOL_QUOTA), "pool \"p\": gpu=20 wanted, gpu=13 free, gpu=7 more needed",
 			"can never run as things are set: pool \"p\" would have to hold gpu=23 (gpu=7 more)"),
 	   "more than the pool holds, and by how much");
 	lane->own = REASON_NOT_AUTHORIZED;
 	world->pools[0].closed = REASON_POOL_FROZEN;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(!find_check(checks, n, REASON_NOT_AUTHORIZED)->passed && !find_check(checks, n, REASON_POOL_FROZEN)->passed &&
 	   find_check(checks, n, REASON_WORKLOAD_TYPE) == NULL && find_check(checks, n, REASON_POOL_QUOTA) != NULL,
 	   "standing reasons and all that comes after them");
@@ -137,29 +137,29 @@ test_accounts(void)
 	load_node(world, &world->nodes[1], 3, 0);
 	world->nodes[0].account = 2;
 	world->nodes[1].account = SEVERAL_ACCOUNTS;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
 			"no node of pool \"p\" has room: gpu=4 wanted, gpu=0 free in the pool, at most gpu=0 on one node; gpu=11 "
 			"more is free on nodes that do not take it (2 nodes host other accounts)",
 			"must wait: node \"n1\" has room and hosts other accounts") &&
 	   find_check(checks, n, REASON_NO_NODE_FITS)->node == 0, "nodes that host other accounts are told apart");
 	lane->request[0] = 8 * RPQ_UNIT;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(strcmp(find_check(checks, n, REASON_NO_NODE_FITS)->way_out, "must wait: node \"n1\" hosts other accounts") == 0 &&
 	   !find_check(checks, n, REASON_NO_NODE_FITS)->never, "one that would have to be empty as well");
 	lane->account_id = 2;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
 			"no node of pool \"p\" has room: gpu=8 wanted, gpu=6 free in the pool, at most gpu=6 on one node; gpu=5 "
 			"more is free on nodes that do not take it (1 node hosts other accounts)",
 			"must wait: node \"n1\" needs least, gpu=2 more free"), "an account's own node is open to it");
 	lane->request[0] = 6 * RPQ_UNIT;
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(find_check(checks, n, REASON_NO_NODE_FITS)->passed, "and takes it when it fits");
 	lane->account_id = 1;
 	world->nodes[0].takes_work = false;
 	world->nodes[0].why_not = "cordoned";
-	n = explain_lane(world, lane, &checks);
+	n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	ok(says(find_check(checks, n, REASON_NO_NODE_FITS),
 			"no node of pool \"p\" has room: gpu=6 wanted, gpu=0 free in the pool, at most gpu=0 on one node; gpu=11 "
 			"more is free on nodes that do not take it (1 node cordoned, 1 node hosts other accounts)",
@@ -263,7 +263,7 @@ static bool
 passes_now(World *world, Lane *lane, int row)
 {
 	Check	   *checks;
-	int			n = explain_lane(world, lane, &checks);
+	int			n = explain_lane(world, (int) (lane - world->lanes), &checks);
 
 	return row < n && checks[row].passed;
 }
@@ -272,7 +272,7 @@ static int
 lift_limits(World *world, Lane *lane, int *lifted)
 {
 	Check	   *checks;
-	int			n = explain_lane(world, lane, &checks);
+	int			n = explain_lane(world, (int) (lane - world->lanes), &checks);
 	int			wrong = 0;
 
 	for (int i = 0; i < n; i++)
@@ -326,7 +326,7 @@ test_random(int first, int n, Options options)
 			World	   *alone = draw_world(i, options);
 			Lane	   *lane = &alone->lanes[l];
 			Check	   *checks;
-			int			nchecks = explain_lane(world, &world->lanes[l], &checks);
+			int			nchecks = explain_lane(world, l, &checks);
 			bool		admits = rows_admit(&world->lanes[l], checks, nchecks);
 
 			for (int j = 0; j < nchecks; j++)
@@ -381,7 +381,7 @@ test_placement(int first, int n, Options options)
 				for (int k = 0; k < NKEYS; k++)
 					alone->pools[p].total->max[k] = PG_INT64_MAX - 1;
 			}
-			nchecks = explain_lane(alone, lane, &checks);
+			nchecks = explain_lane(alone, l, &checks);
 			admits = rows_admit(lane, checks, nchecks);
 			for (int other = 0; other < alone->nlanes; other++)
 				alone->lanes[other].skip = other != l;

@@ -563,6 +563,32 @@ typedef struct Running
 #define SIM_NODES	12
 #define SIM_PODS	(8 * SIM_NODES)
 
+static const Running *standing;
+static int	nstanding;
+
+/* What the nodes are without what has an end.  Which devices are free does not matter, only how many. */
+static void
+give_later(World *world, const int *nodes, int nnodes, NodeLater *later)
+{
+	for (int i = 0; i < nnodes; i++)
+	{
+		const PoolNode *node = &world->nodes[nodes[i]];
+		int			gpus = 8;
+
+		later[i].last = DT_NOBEGIN;
+		later[i].free = memcpy(zeros(), node->free, sizeof(int64) * NKEYS);
+		later[i].device_free = palloc0(sizeof(int64) * 8);
+		for (int r = 0; r < nstanding; r++)
+			if (standing[r].node == nodes[i] && standing[r].ends_at_most == DT_NOEND)
+				gpus -= standing[r].gpus;
+			else if (standing[r].node == nodes[i])
+				later[i].last = Max(later[i].last, standing[r].ends_at_most);
+		later[i].free[0] = gpus * RPQ_UNIT;
+		for (int d = 0; d < gpus; d++)
+			later[i].device_free[d] = RPQ_UNIT;
+	}
+}
+
 /* What stands on the nodes. */
 static World *
 world_of(const Running *running, int nrunning, bool best_effort)
@@ -574,6 +600,9 @@ world_of(const Running *running, int nrunning, bool best_effort)
 	add_pool_type(world, 0, 0, below(2) ? POLICY_BINPACK : POLICY_SPREAD);
 	world->pools[0].best_effort = best_effort;
 	world->read_ends = give_ends;
+	world->read_later = give_later;
+	standing = running;
+	nstanding = nrunning;
 	for (int n = 0; n < SIM_NODES; n++)
 	{
 		add_node(world, psprintf("n%02d", n), 0, 0, 8, 64, 64);
@@ -681,6 +710,8 @@ main(void)
 	random_worlds("accounts apart", (Options) {.isolate = true}, 600);
 	random_worlds("accounts apart, many ties", (Options) {.isolate = true, .ties = true}, 600);
 	starvation("backfill", false, 0);
+	starvation("backfill, some ends known", false, 50);
+	starvation("backfill, all ends known", false, 100);
 	starvation("best effort", true, 50);
 	return done_testing();
 }
