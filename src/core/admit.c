@@ -127,8 +127,8 @@ raise_largest(const Room *room, const Need *need, int64 *largest)
 
 /*
  * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
- * free on nodes that take nothing new or host other accounts; target nodes are looked at as any other.  Costs a look at
- * the top of each type's tree, not at the nodes.
+ * free on nodes that take nothing new or host other accounts.  Target nodes count as free, and as one node when they are
+ * open.  Costs a look at the top of each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)
@@ -158,13 +158,15 @@ placement_figures(Placer *placer, int pool, const bool *usable, const Need *need
 		memset(own, 0, sizeof(int64) * world->nkeys);
 		for (int i = 0; i < nrooms; i++)
 		{
-			raise_largest(rooms[i], need, reason->largest);
 			if (rooms[i]->common == rooms[i])
 				continue;
 			nothers -= rooms[i]->nhosting;
 			for (int k = 0; k < world->nkeys; k++)
 				own[k] += rooms[i]->sum[k];
 		}
+		nrooms = open_rooms(home, need, rooms);
+		for (int i = 0; i < nrooms; i++)
+			raise_largest(rooms[i], need, reason->largest);
 		for (int k = 0; k < world->nkeys; k++)
 		{
 			int64		others = home->isolate ? home->hosting[k] - own[k] : 0;

@@ -52,7 +52,7 @@ reserved_never(Explanation *ex, int pool)
 {
 	Placer	   *placer = placer_create(empty_world(ex->world));
 
-	return !reserved_passes(placer, &ex->candidate, pool, NULL);
+	return !reserved_passes(placer, &ex->candidate, pool, NULL, NULL);
 }
 
 /* Enough to pass whatever is reserved, and far from the end of the range of amounts. */
@@ -77,7 +77,7 @@ reserved_missing(Explanation *ex, int pool, const Reason *reason, int key)
 		int64		middle = low + (high - low) / 2;
 
 		room->sum[key] += middle;
-		if (reserved_passes(ex->placer, &ex->candidate, pool, NULL))
+		if (reserved_passes(ex->placer, &ex->candidate, pool, NULL, NULL))
 			high = middle;
 		else
 			low = middle;
@@ -117,7 +117,7 @@ explain_reserved(Explanation *ex, int pool)
 
 	if (!any_reserved(ex, pool))
 		return;
-	check = add_check(ex, REASON_RESERVED, pool, -1, reserved_passes(ex->placer, &ex->candidate, pool, NULL));
+	check = add_check(ex, REASON_RESERVED, pool, -1, reserved_passes(ex->placer, &ex->candidate, pool, NULL, NULL));
 	check->wanted = ex->candidate.total;
 	if (check->passed)
 	{
