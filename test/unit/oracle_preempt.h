@@ -1,0 +1,303 @@
+/*
+ * oracle_preempt.h
+ *
+ * The slow oracle, part three: whom a candidate may take room from, and which victims are the right ones.
+ */
+#ifndef TEST_ORACLE_PREEMPT_H
+#define TEST_ORACLE_PREEMPT_H
+
+#include "oracle_checks.h"
+
+#define ORACLE_PLACED	64
+#define NOT_ELIGIBLE	(-1)
+
+/* A set of victims of one pool and type. */
+typedef struct Victims
+{
+	int			n;
+	int			victim[ORACLE_PLACED];	/* in the order in which they were sought */
+	int			rule[ORACLE_PLACED];
+	int			pool;
+	Verdict		verdict;		/* its place when they are gone */
+} Victims;
+
+static inline int64
+victim_total(const Placed *placed, int key)
+{
+	return placed->request[key] * placed->npods;
+}
+
+/* The victim's room on its nodes is free. */
+static inline void
+free_nodes(const World *world, Books *books, const Placed *placed)
+{
+	for (int i = 0; i < placed->npods; i++)
+	{
+		const PodPlace *pod = &placed->pods[i];
+
+		if (pod->node < 0)
+			continue;
+		for (int k = 0; k < NKEYS; k++)
+			books->free[pod->node][k] += placed->request[k];
+		for (int d = 0; d < pod->ndevices; d++)
+			books->device[pod->node][pod->devices[d]] += Min(placed->request[0], RPQ_UNIT);
+	}
+}
+
+/* What it counts in the pool that it is charged to; nothing where it borrows. */
+static inline void
+free_total(const Oracle *oracle, Books *books, const Placed *placed)
+{
+	int64	   *used = books->used[limit_index(oracle, oracle->world->pools[placed->pool].total)];
+
+	for (int k = 0; placed->home == placed->pool && k < NKEYS; k++)
+		used[k] -= victim_total(placed, k);
+}
+
+static inline void
+free_policy(Books *books, const Placed *placed)
+{
+	for (int k = 0; placed->policy >= 0 && k < NKEYS; k++)
+		books->held[placed->policy][k] -= victim_total(placed, k);
+}
+
+/* Whether a limit is one of its own: its policy's, or a quota of its account, which some lane of the account knows. */
+static inline bool
+is_charged_to(const World *world, const Placed *placed, const UsageLimit *limit)
+{
+	if (placed->policy >= 0)
+		return limit == world->policies[placed->policy].limit;
+	if (limit->kind != LIMIT_USER || !limit_concerns(limit, placed->home, placed->type))
+		return false;
+	for (int l = 0; l < world->nlanes; l++)
+		for (int i = 0; i < world->lanes[l].nlimits; i++)
+			if (world->lanes[l].limits[i] == limit && world->lanes[l].account_id == placed->account_id)
+				return true;
+	return false;
+}
+
+static inline void
+free_limits(const Oracle *oracle, Books *books, const Placed *placed)
+{
+	for (int i = 0; i < oracle->nlimits; i++)
+		for (int k = 0; is_charged_to(oracle->world, placed, oracle->limits[i]) && k < NKEYS; k++)
+			books->used[i][k] -= victim_total(placed, k);
+}
+
+/* Whether it borrows in the exclusive pool that the candidate, being of that pool, wants back. */
+static inline bool
+borrows_from(const World *world, const Placed *placed)
+{
+	return world->pools[placed->pool].exclusive && placed->home != placed->pool;
+}
+
+/* Its policy holds more than its reservation, without those chosen before (books) and without it. */
+static inline bool
+above_reservation(const World *world, const Books *books, const Lane *lane, const Placed *placed)
+{
+	bool		some = false;
+
+	if (placed->policy < 0)
+		return true;
+	for (int k = 0; k < NKEYS; k++)
+	{
+		if (lane->request[k] == 0 || placed->request[k] == 0)
+			continue;
+		some = true;
+		if (books->held[placed->policy][k] - victim_total(placed, k) < world->policies[placed->policy].reservation[k])
+			return false;
+	}
+	return some;
+}
+
+/* The first rule by which it may be taken, or NOT_ELIGIBLE.  chosen: the books without those chosen before. */
+static inline int
+rule_for(const Oracle *oracle, const Books *chosen, const Lane *lane, int p, const Placed *placed)
+{
+	const World *world = oracle->world;
+
+	if (placed->pool != p || placed->guarantee || placed->leaving || oracle->gone[placed - world->placed] ||
+		world->pools[p].pay_as_you_go)
+		return NOT_ELIGIBLE;
+	if (borrows_from(world, placed))
+		return PREEMPT_BORROWED;
+	if (placed->immune_until > world->now)
+		return NOT_ELIGIBLE;
+	if (has_rank(world, &oracle->books, lane) && placed->policy != lane->policy &&
+		above_reservation(world, chosen, lane, placed))
+		return PREEMPT_RESERVATION;
+	if (placed->priority < lane->priority && placed->policy == lane->policy &&
+		(lane->policy >= 0 || placed->home == p))
+		return PREEMPT_PRIORITY;
+	return NOT_ELIGIBLE;
+}
+
+/* By how many times the candidate a policy is above its reservation: a fraction above/request, the least by key. */
+static inline void
+excess(const Oracle *oracle, const Lane *lane, int policy, __int128 *above, __int128 *request)
+{
+	*above = 0;
+	*request = 0;
+	for (int k = 0; k < NKEYS; k++)
+	{
+		__int128	its = oracle->books.held[policy][k] - oracle->world->policies[policy].reservation[k];
+
+		if (lane->request[k] > 0 && (*request == 0 || its * *request < *above * lane->request[k]))
+		{
+			*above = its;
+			*request = lane->request[k];
+		}
+	}
+}
+
+/* > 0: policy a is further above its reservation than b */
+static inline int
+compare_excess(const Oracle *oracle, const Lane *lane, int a, int b)
+{
+	__int128	above_a;
+	__int128	above_b;
+	__int128	request_a;
+	__int128	request_b;
+
+	if (a < 0 || b < 0 || a == b)
+		return (a < 0) - (b < 0);
+	excess(oracle, lane, a, &above_a, &request_a);
+	excess(oracle, lane, b, &above_b, &request_b);
+	return (above_a * request_b > above_b * request_a) - (above_a * request_b < above_b * request_a);
+}
+
+/* Whether a is sought before b: the cheaper one. */
+static inline bool
+sought_before(const Oracle *oracle, const Lane *lane, const Placed *a, const Placed *b)
+{
+	int			by_excess = compare_excess(oracle, lane, a->policy, b->policy);
+
+	if (borrows_from(oracle->world, a) != borrows_from(oracle->world, b))
+		return borrows_from(oracle->world, a);
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	if (by_excess != 0)
+		return by_excess > 0;
+	if (a->checkpointable != b->checkpointable)
+		return a->checkpointable;
+	if (a->started_at != b->started_at)
+		return a->started_at > b->started_at;
+	if (a->submitted_at != b->submitted_at)
+		return a->submitted_at > b->submitted_at;
+	return a->workload_id > b->workload_id;
+}
+
+static inline void
+sort_placed(const Oracle *oracle, const Lane *lane, int *order)
+{
+	const World *world = oracle->world;
+
+	for (int i = 0; i < world->nplaced; i++)
+	{
+		int			j = i;
+
+		for (; j > 0 && sought_before(oracle, lane, &world->placed[i], &world->placed[order[j - 1]]); j--)
+			order[j] = order[j - 1];
+		order[j] = i;
+	}
+}
+
+/* The candidate on type t of pool p when these have left. */
+static inline bool
+fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bool chosen_only[], Books *books)
+{
+	const World *world = oracle->world;
+
+	*books = oracle->books;
+	for (int i = 0; i < victims->n; i++)
+		if (chosen_only[i])
+		{
+			free_nodes(world, books, &world->placed[victims->victim[i]]);
+			free_total(oracle, books, &world->placed[victims->victim[i]]);
+			free_policy(books, &world->placed[victims->victim[i]]);
+		}
+	memset(victims->verdict.usable, 0, sizeof(victims->verdict.usable));
+	victims->verdict.usable[t] = true;
+	check_room(oracle, &oracle->books, books, lane, victims->pool, false, &victims->verdict);
+	return victims->verdict.code == REASON_NONE;
+}
+
+/* Takes them one by one until the candidate fits, then spares from the last to the first. */
+static inline bool
+seek_victims(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, Victims *victims)
+{
+	const World *world = oracle->world;
+	bool		chosen[ORACLE_PLACED];
+	bool		fits = false;
+	Books		books = oracle->books;
+	int			n = 0;
+
+	victims->n = 0;
+	victims->pool = p;
+	for (int i = 0; i < world->nplaced && !fits; i++)
+	{
+		const Placed *placed = &world->placed[order[i]];
+		int			rule = placed->type != world->pools[p].types[t].type ? NOT_ELIGIBLE :
+			rule_for(oracle, &books, lane, p, placed);
+
+		if (rule == NOT_ELIGIBLE)
+			continue;
+		victims->victim[victims->n] = order[i];
+		victims->rule[victims->n] = rule;
+		chosen[victims->n++] = true;
+		fits = fits_without(oracle, lane, t, victims, chosen, &books);
+	}
+	if (!fits)
+		return false;
+	for (int i = victims->n - 1; i >= 0; i--)
+	{
+		chosen[i] = false;
+		chosen[i] = !fits_without(oracle, lane, t, victims, chosen, &books);
+	}
+	fits_without(oracle, lane, t, victims, chosen, &books);
+	for (int i = 0; i < victims->n; i++)
+		if (chosen[i])
+		{
+			victims->victim[n] = victims->victim[i];
+			victims->rule[n++] = victims->rule[i];
+		}
+	victims->n = n;
+	return true;
+}
+
+/* The best set of all pools in which the candidate is blocked by room alone; n = 0: none. */
+static inline void
+best_victims(Oracle *oracle, const Lane *lane, Victims *best)
+{
+	const World *world = oracle->world;
+	int			order[ORACLE_PLACED];
+	Verdict		verdict;
+	Victims		victims;
+
+	memset(best, 0, sizeof(Victims));
+	if (world->load_placed == NULL)
+		return;
+	if (!oracle->loaded)
+	{
+		world->load_placed(oracle->world);
+		Assert(world->nplaced <= ORACLE_PLACED);
+		oracle->gone = palloc0(sizeof(bool) * (world->nplaced + 1));
+		oracle->loaded = true;
+	}
+	sort_placed(oracle, lane, order);
+	for (int i = 0; i < lane->npools; i++)
+	{
+		check_pool(oracle, lane, lane->pools[i], lane->pools[i], &verdict);
+		for (int t = 0; verdict.by_room && t < world->pools[lane->pools[i]].ntypes; t++)
+		{
+			if (!verdict.usable[t] || !seek_victims(oracle, lane, lane->pools[i], t, order, &victims))
+				continue;
+			if (best->n == 0 ||
+				sought_before(oracle, lane, &world->placed[victims.victim[victims.n - 1]],
+							  &world->placed[best->victim[best->n - 1]]))
+				*best = victims;
+		}
+	}
+}
+
+#endif							/* TEST_ORACLE_PREEMPT_H */

@@ -1,0 +1,166 @@
+/*
+ * oracle_targets.h
+ *
+ * The slow oracle, part four: the nodes that are kept for the first one that is blocked by room.
+ */
+#ifndef TEST_ORACLE_TARGETS_H
+#define TEST_ORACLE_TARGETS_H
+
+#include "oracle_checks.h"
+
+/* How many more replicas a node could hold if everything on it left, beyond some that it is to hold already. */
+static inline bool
+could_hold(const World *world, const Lane *lane, int n, int already)
+{
+	const PoolNode *node = &world->nodes[n];
+	int64		gpu = lane->request[0];
+
+	for (int k = 1; k < NKEYS; k++)
+		if (lane->request[k] > 0 && node->capacity[k] < lane->request[k] * (already + 1))
+			return false;
+	if (gpu == 0)
+		return true;
+	if (gpu < RPQ_UNIT)
+		return RPQ_UNIT / gpu * node->ndevices > already;
+	return gpu % RPQ_UNIT == 0 && gpu / RPQ_UNIT * (already + 1) <= node->ndevices;
+}
+
+/* The key by which nodes are compared: gpu, else cpu, else the first other by name. */
+static inline int
+key_of_leaving(const Lane *lane)
+{
+	int			k = 0;
+
+	while (lane->request[k] == 0 && k < NKEYS - 1)
+		k++;
+	return k;
+}
+
+/* What has to leave a node before so many replicas fit, in a key; of devices entire ones are counted. */
+static inline int64
+has_to_leave(const World *world, const Books *books, const Lane *lane, int n, int replicas, int key)
+{
+	int64		gpu = lane->request[0];
+	int64		each;
+	int64		fit = 0;
+
+	if (key != 0)
+		return lane->request[key] == 0 ? 0 :
+			Max(lane->request[key] * replicas - Max(books->free[n][key], 0), 0);
+	if (gpu == 0)
+		return 0;
+	if (gpu >= RPQ_UNIT)
+		return Max(gpu * replicas - whole_devices(world, books, n) * RPQ_UNIT, 0);
+	each = RPQ_UNIT / gpu;
+	for (int d = 0; d < world->nodes[n].ndevices; d++)
+		fit += books->device[n][d] / gpu;
+	return replicas <= fit ? 0 : (replicas - fit + each - 1) / each * RPQ_UNIT;
+}
+
+/* A choice of nodes of one instance type; returns what has to leave in all, or -1 when they could never hold it. */
+static inline int64
+choose_targets(const World *world, const Books *books, const Lane *lane, int p, int type, int *replicas)
+{
+	int			key = key_of_leaving(lane);
+	int64		sum = 0;
+
+	memset(replicas, 0, sizeof(int) * ORACLE_NODES);
+	for (int r = 0; r < lane->replicas; r++)
+	{
+		int			best = -1;
+		int64		least = 0;
+
+		for (int n = 0; n < world->nnodes; n++)
+		{
+			int64		more;
+
+			if (world->nodes[n].pool != p || world->nodes[n].type != type || !world->nodes[n].takes_work ||
+				!could_hold(world, lane, n, replicas[n]))
+				continue;
+			more = has_to_leave(world, books, lane, n, replicas[n] + 1, key) -
+				has_to_leave(world, books, lane, n, replicas[n], key);
+			if (best < 0 || more < least)
+			{
+				best = n;
+				least = more;
+			}
+		}
+		if (best < 0)
+			return -1;
+		replicas[best]++;
+		sum += least;
+	}
+	return sum;
+}
+
+static inline void
+set_head(Oracle *oracle, const Lane *lane, int64 workload_id, int p, int type, const int *replicas)
+{
+	World	   *world = oracle->world;
+	Head	   *head = &oracle->heads[p][type];
+	TimestampTz ends;
+
+	head->set = true;
+	head->lane = lane;
+	head->workload_id = workload_id;
+	head->until = PG_INT64_MIN;
+	for (int n = 0; n < world->nnodes; n++)
+	{
+		bool		leaves = false;
+
+		head->target[n] = replicas[n] > 0;
+		for (int k = 0; k < NKEYS && replicas[n] > 0; k++)
+			leaves |= has_to_leave(world, &oracle->books, lane, n, replicas[n], k) > 0;
+		if (!leaves)
+			continue;
+		world->read_ends(world, &n, 1, &ends);
+		if (head->until == PG_INT64_MIN || ends < head->until)
+			head->until = ends;
+	}
+}
+
+/* A candidate that is blocked: it marks targets in the first pool where it can. */
+static inline void
+mark_targets(Oracle *oracle, const Lane *lane, int64 workload_id)
+{
+	const World *world = oracle->world;
+
+	for (int i = 0; i < lane->npools; i++)
+	{
+		int			p = lane->pools[i];
+		const Pool *pool = &world->pools[p];
+		int			best = -1;
+		int64		least = 0;
+		int			replicas[ORACLE_NODES];
+		int			best_replicas[ORACLE_NODES];
+		Verdict		verdict;
+
+		if (pool->best_effort)
+			continue;
+		check_pool(oracle, lane, p, p, &verdict);
+		if (!verdict.by_room || verdict.code == REASON_RESERVED)
+			continue;
+		for (int t = 0; t < pool->ntypes; t++)
+		{
+			int			type = pool->types[t].type;
+			int64		leave;
+
+			if (!verdict.usable[t] || oracle->heads[p][type].set)
+				continue;
+			leave = choose_targets(world, &oracle->books, lane, p, type, replicas);
+			if (leave >= 0 && (best < 0 || leave < least))
+			{
+				best = type;
+				least = leave;
+				memcpy(best_replicas, replicas, sizeof(replicas));
+			}
+		}
+		if (best >= 0)
+		{
+			set_head(oracle, lane, workload_id, p, best, best_replicas);
+			return;
+		}
+	}
+}
+
+#endif							/* TEST_ORACLE_TARGETS_H */
