@@ -126,9 +126,9 @@ raise_largest(const Room *room, const Need *need, int64 *largest)
 }
 
 /*
- * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what is
- * free on nodes that take nothing new or host other accounts.  Target nodes count as free, and as one node when they are
- * open.  Costs a look at the top of each type's tree, not at the nodes.
+ * Fills in what there is on the nodes of a pool's usable types: free in sum, by key the most on one node, and what
+ * is free on nodes that take nothing new or host other accounts.  Target nodes count as free, and as one node when
+ * they are open.  Costs a look at the top of each type's tree, not at the nodes.
  */
 void
 placement_figures(Placer *placer, int pool, const bool *usable, const Need *need, Reason *reason)

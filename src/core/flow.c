@@ -1,11 +1,11 @@
 /*
  * flow.c
  *
- * An exact maximum flow from policies to pools, by Dinic's method on the two sides alone: a policy can give to each pool
- * that it reaches without bound, so only the ends are bounded.  All is in integers; nothing depends on chance.
+ * An exact maximum flow from policies to pools, by Dinic's method on the two sides alone: a policy can give to each
+ * pool that it reaches without bound, so only the ends are bounded.  All is in integers; nothing depends on chance.
  *
- * Levels go policy, pool, policy, pool: from policies whose demand is not carried yet to any pool that they reach, from a
- * pool back to a policy that it serves, until a pool has something left.  So a path is at most twice as long as there
+ * Levels go policy, pool, policy, pool: from policies whose demand is not carried yet to any pool that they reach, from
+ * a pool back to a policy that it serves, until a pool has something left.  So a path is at most twice as long as there
  * are pools.
  */
 #include "postgres.h"

@@ -272,7 +272,8 @@ append_plain(StringInfo text, const World *world, const Reason *reason)
 		case REASON_PREEMPTING:
 			if (reason->held_on != NULL)
 				appendStringInfo(text, "room is held on %s; %d of %d %s still to stop", reason->held_on,
-								 reason->npending, reason->nvictims, reason->nvictims == 1 ? "victim has" : "victims have");
+								 reason->npending, reason->nvictims,
+								 reason->nvictims == 1 ? "victim has" : "victims have");
 			else
 				appendStringInfo(text, "room is being made in %s", pool);
 			break;

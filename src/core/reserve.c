@@ -3,16 +3,17 @@
  *
  * Whether an admission leaves the reservations of policies as well served as they were.
  *
- * Kept are the reservations of policies with lending hold; for a workload that cannot be preempted and does not fit in
- * its own reservation, those of all policies.  Of each resource key, what the unmet parts of the kept reservations can
- * get from what is free, through the pools that each policy reaches, is a maximum flow.  An admission takes from what is
- * free in one pool and, when its own policy is among the kept ones, from what that still wants.  It passes if the flow
- * falls by no more than what its policy wants less: then what is not served has not grown.
+ * Kept are the reservations of policies with lending hold; for a workload that cannot be preempted and does not fit
+ * in its own reservation, those of all policies.  Of each resource key, what the unmet parts of the kept
+ * reservations can get from what is free, through the pools that each policy reaches, is a maximum flow.  An
+ * admission takes from what is free in one pool and, when its own policy is among the kept ones, from what that
+ * still wants.  It passes if the flow falls by no more than what its policy wants less: then what is not served has
+ * not grown.
  *
- * The flow is the last resort.  Nearly always all that is wanted from the pool fits into what remains of it.  Else the
- * flow goes on from the one before, of which an admission changes little; and once somebody was refused, the pool's
- * slack, by how much it could shrink without the flow falling, is known until something changes.  Policies that reach the
- * same pools are one in the flow, so its size goes with the number of different reaches.
+ * The flow is the last resort.  Nearly always all that is wanted from the pool fits into what remains of it.  Else
+ * the flow goes on from the one before, of which an admission changes little; and once somebody was refused, the
+ * pool's slack, by how much it could shrink without the flow falling, is known until something changes.  Policies
+ * that reach the same pools are one in the flow, so its size goes with the number of different reaches.
  */
 #include "postgres.h"
 

@@ -13,7 +13,7 @@ SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1,n2,n3,n4,n5,n6,n7,n8}'
 	   rpq.add_nodes(instance_type => 'odd', names => '{o1}', cluster => 'c1', tenant => 'acme') AS d,
 	   rpq.add_nodes(instance_type => 'g8', names => '{f1}', cluster => 'c1', tenant => 'beta') AS e \gset
 -- d1: n1 full, n2 half used, n3 idle.  d2: n4 idle, n5 full.  e0: empty.  The shared pool: n6 idle, n7 and n8 full; o1.
-SELECT rpq.create_pool(name => 'd1', type => 'dedicated', nodes => '{n1,n2,n3}', tenant => 'acme') AS a,
+SELECT rpq.create_pool(name => 'd1', type => 'dedicated', nodes => '{n1,n2,n3}', queueing => 'best_effort', tenant => 'acme') AS a,
 	   rpq.create_pool(name => 'd2', type => 'dedicated', nodes => '{n4,n5}', tenant => 'acme') AS b,
 	   rpq.create_pool(name => 'e0', type => 'exclusive', instance_type => 'g8', cluster => 'c1', tenant => 'acme') AS c,
 	   rpq.create_pool(name => 'fp', type => 'dedicated', nodes => '{f1}', tenant => 'beta') AS d \gset

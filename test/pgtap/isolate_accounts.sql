@@ -24,7 +24,7 @@ CREATE FUNCTION t.hosts() RETURNS text LANGUAGE sql AS $$
 		JOIN rpq_store.account AS a ON a.account_id = w.account_id GROUP BY n.name) AS h $$;
 
 SELECT rpq.add_nodes(instance_type => 'g8', names => '{n1,n2,n3,n4,n5}') AS x \gset
-SELECT rpq.create_pool(name => 'x', type => 'exclusive', nodes => '{n1,n2}') AS x \gset
+SELECT rpq.create_pool(name => 'x', type => 'exclusive', nodes => '{n1,n2}', queueing => 'best_effort') AS x \gset
 SELECT rpq.create_pool(name => 'd', type => 'dedicated', nodes => '{n3}') AS x \gset
 SELECT rpq.authorize(pool => 'x', accounts => '{u1,u2,u3}') AS x \gset
 SELECT throws_ok($$SELECT rpq.edit_pool('d', isolate_accounts => true)$$, '22023', 'a dedicated pool does not have isolate_accounts',

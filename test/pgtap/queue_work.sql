@@ -34,7 +34,9 @@ BEGIN
 END $$;
 
 -- Direct work is the member's, work through the queue the policy's, both are the pool's.
-SELECT t.submit('p1', '2', 'u1', 'direct') AS direct, t.through('dev-four', 'u1') AS w1, t.through('dev-four', 'u1') AS w2, t.through('dev-one', 'u1', 2) AS w3 \gset
+SELECT t.submit('p1', '2', 'u1', 'direct') AS direct, t.through('dev-one', 'u1', 2) AS w3 \gset
+SELECT t.pass() AS x \gset
+SELECT t.through('dev-four', 'u1') AS w1, t.through('dev-four', 'u1') AS w2 \gset
 SELECT t.pass() AS x \gset
 SELECT is((SELECT string_agg(t.status(id), ' ' ORDER BY id) FROM unnest(ARRAY[:direct, :w1, :w2, :w3]) id), 'running running running running', 'all of it runs: the personal quota is not asked');
 SELECT is(t.figures(), '8 4 10 0 2', 'pools hold all, the policy what came through its queues, the member what it submitted');

@@ -121,7 +121,7 @@ SELECT pg_temp.try('SELECT rpq.authorize(''q'', ''{bob}'')'), pg_temp.try('SELEC
 RESET rpq.account;
 
 -- removal with work: what is queued becomes draft, what runs goes on, or is stopped
-SELECT rpq.create_pool('w', 'dedicated', nodes => '{n3}') > 0 AS made, rpq.authorize('w', '{u1,u2}');
+SELECT rpq.create_pool('w', 'dedicated', nodes => '{n3}', queueing => 'best_effort') > 0 AS made, rpq.authorize('w', '{u1,u2}');
 SELECT rpq.submit('w', workload_type => 'training', resources => 'gpu=6', account => 'u1') AS w1,
 	rpq.submit('w', workload_type => 'training', resources => 'gpu=4', account => 'u1') AS w2,
 	rpq.submit('w', workload_type => 'training', resources => 'gpu=2', account => 'u2') AS w3 \gset
