@@ -44,6 +44,17 @@ static RpqStatement find_stale = {
 	1, {INT8ARRAYOID}
 };
 
+/*
+ * Pools in which, since their turn was last written, work has become old enough to be preempted ($1, $2: scopes and
+ * when; $3: now): what was blocked there may not be any more.
+ */
+static RpqStatement find_grown = {
+	"SELECT p.pool_id FROM unnest($1, $2) AS t (scope_id, last_at)"
+	"  JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
+	" WHERE p.min_runtime > '0' AND " GROWN_SINCE("t.last_at", "$3"),
+	3, {INT8ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZOID}
+};
+
 static RpqStatement give_up = {
 	"SELECT rpq_store.give_up_preemptions($1)", 1, {INT8ARRAYOID}
 };
@@ -220,12 +231,39 @@ note_lapsed(Book *book, const Ending *ending, int n)
 	}
 }
 
+static void
+note_grown(Book *book)
+{
+	int64	   *scopes = palloc(sizeof(int64) * Max(book->nscopes, 1));
+	Datum	   *last_at = palloc(sizeof(Datum) * Max(book->nscopes, 1));
+	Datum		values[3];
+	uint64		rows;
+
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		scopes[i] = book->scopes[i].scope_id;
+		last_at[i] = TimestampTzGetDatum(book->scopes[i].last_at);
+	}
+	values[0] = rpq_int8_array(scopes, book->nscopes);
+	values[1] = rpq_datum_array(last_at, NULL, book->nscopes, TIMESTAMPTZOID);
+	values[2] = TimestampTzGetDatum(book->now);
+	rows = rpq_exec_at(&find_grown, values, NULL, book->snapshot, true);
+	for (uint64 i = 0; i < rows; i++)
+	{
+		Scope	   *scope = book_scope(book, rpq_column_int64(i, 1, 0));
+
+		scope->room_freed = scope->changed = true;
+	}
+	SPI_freetuptable(SPI_tuptable);
+}
+
 void
 evictions_settle(Book *book, EntryList *entries)
 {
 	Ending	   *ending;
 	int			n;
 
+	note_grown(book);
 	give_up_stale(book);
 	ending = find_ending(book, &n);
 	if (n == 0)

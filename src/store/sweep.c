@@ -44,6 +44,9 @@ static RpqStatement find_scopes = {
 	"           SELECT FROM rpq_store.node_seen s WHERE s.node_id = h.node_id AND s.at > $3))"
 	"  UNION ALL"
 	"  SELECT p.pool_id FROM rpq_store.preemption p WHERE p.state = 'pending' AND p.expires_at <= $2"
+	"  UNION ALL"
+	"  SELECT p.pool_id FROM rpq_store.pool p JOIN rpq_store.turn t ON t.scope_id = p.pool_id"
+	"   WHERE p.min_runtime > '0' AND p.status <> 'deleted' AND " GROWN_SINCE("t.last_at", "$2")
 	") d WHERE $1 IS NULL OR d.scope_id = ANY ($1)"
 	" GROUP BY d.scope_id ORDER BY d.scope_id",
 	3, {INT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID}, true

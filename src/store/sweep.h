@@ -26,4 +26,13 @@ extern int	sweep_find_sometimes(int64 **found);
 /* Sweeps those scopes whose turns the caller holds, before it opens a Book over them. */
 extern void sweep(const int64 *scopes, int n);
 
+/*
+ * SQL: whether work that was admitted in pool p has come to have run for its min_runtime after one instant and until
+ * another.  The index on the time of entries finds what was admitted then.
+ */
+#define GROWN_SINCE(since, until) \
+	"EXISTS (SELECT FROM rpq_store.entry e WHERE e.at > " since " - p.min_runtime" \
+	"           AND e.at <= " until " - p.min_runtime AND e.kind = 'admit'" \
+	"           AND coalesce(e.lender_id, e.pool_id) = p.pool_id)"
+
 #endif							/* RPQ_STORE_SWEEP_H */
