@@ -218,7 +218,8 @@ explain_rank(Explanation *ex)
 	check->wanted = ex->candidate.total;
 	check->available = left;
 	check->detail = psprintf("guaranteed work must fit what is left of the reservation of policy \"%s\": %s wanted, "
-							 "%s left", policy->name, positive_text(world, total), vector_text(world, left, total, NULL));
+							 "%s left", policy->name, positive_text(world, total),
+							 vector_text(world, left, total, NULL));
 	if (check->passed)
 		return;
 	check->way_out = psprintf(check->never ? NEVER ": raise the reservation of policy \"%s\" to %s (by %s)" :

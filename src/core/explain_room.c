@@ -59,8 +59,8 @@ reserved_never(Explanation *ex, int pool)
 #define PLENTY	(PG_INT64_MAX / 8)
 
 /*
- * How much more of a key would have to be free in a pool; what else stands in the way is taken to be there.  The more is
- * free, the less an admission costs the reservations, so the least amount is found by halving.
+ * How much more of a key would have to be free in a pool; what else stands in the way is taken to be there.  The more
+ * is free, the less an admission costs the reservations, so the least amount is found by halving.
  */
 static int64
 reserved_missing(Explanation *ex, int pool, const Reason *reason, int key)
@@ -121,7 +121,8 @@ explain_reserved(Explanation *ex, int pool)
 	check->wanted = ex->candidate.total;
 	if (check->passed)
 	{
-		check->detail = psprintf("the reservations of others leave room for it in pool \"%s\"", world->pools[pool].name);
+		check->detail = psprintf("the reservations of others leave room for it in pool \"%s\"",
+								 world->pools[pool].name);
 		return;
 	}
 	reason = reserved_reason(ex->placer, &ex->candidate, pool);
@@ -374,7 +375,8 @@ explain_behind(Explanation *ex, int pool_index, bool *usable)
 				home = room_get(ex->placer, pool_index, t);
 	check = add_check(ex, REASON_BEHIND, pool_index, reason->type, passes);
 	if (passes)
-		check->detail = psprintf("there is room in pool \"%s\" past the nodes that are kept back for others", pool->name);
+		check->detail = psprintf("there is room in pool \"%s\" past the nodes that are kept back for others",
+								 pool->name);
 	else
 	{
 		check->detail = reason_sentence(ex->world, reason);

@@ -6,14 +6,14 @@
  * leave.  So small work fills all gaps elsewhere, and what ends on a target frees it for the head.
  *
  * Targets are a room of their own beside that of their type (place.h).  A plan marks anew from what it finds: nothing
- * of it is kept.  So that a gang cannot starve, what is let in must not make another set look better, or the first would
- * be open again to all.  That is why what has an end of its own does not count as having to leave: of the others nothing
- * comes to a target, so the amount only falls, and a target changes only for one from which less has to leave.  Where
- * nothing but work with an end has to, the target is the node that the last of it leaves first; what is let in ends
- * before the first.
+ * of it is kept.  So that a gang cannot starve, what is let in must not make another set look better, or the first
+ * would be open again to all.  That is why what has an end of its own does not count as having to leave: of the others
+ * nothing comes to a target, so the amount only falls, and a target changes only for one from which less has to leave.
+ * Where nothing but work with an end has to, the target is the node that the last of it leaves first; what is let in
+ * ends before the first.
  *
- * How much has to leave is counted in the first of the keys that the workload asks for, gpu before cpu before the others
- * by name; of devices in entire ones.
+ * How much has to leave is counted in the first of the keys that the workload asks for, gpu before cpu before the
+ * others by name; of devices in entire ones.
  */
 #include "postgres.h"
 

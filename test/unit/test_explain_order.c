@@ -126,10 +126,12 @@ test_policies(void)
 	world->pools[0].allow_guarantee = true;
 	lane = lane_of_policy(world, dev, 1, 4000);
 	n = explain_lane(world, 0, &checks);
-	ok(says(find_check(checks, n, REASON_NOT_AUTHORIZED, 0), "the account is in the user group of policy \"dev\"", "") &&
+	ok(says(find_check(checks, n, REASON_NOT_AUTHORIZED, 0),
+			"the account is in the user group of policy \"dev\"", "") &&
 	   says(find_check(checks, n, REASON_POLICY_LIMIT, -1),
 			"usage limit of the policy: gpu=4 wanted, gpu=2 left, gpu=2 more needed",
-			"must wait until gpu=2 of it is given back, or raise the usage limit of policy \"dev\" to gpu=7 (by gpu=2)"),
+			"must wait until gpu=2 of it is given back, or raise the usage limit of policy \"dev\" to gpu=7 "
+			"(by gpu=2)"),
 	   "a policy's limit: raise it by how much");
 	ok(find_check(checks, n, REASON_RESERVED, 0) == NULL, "where others lend there is no row of reservations");
 
@@ -181,7 +183,8 @@ test_hold(void)
 	world->nholds = 1;
 	n = explain_lane(world, 0, &checks);
 	ok(says(find_check(checks, n, REASON_PREEMPTING, 0), "room is held on n2; 2 of 3 victims have still to stop",
-			"must wait until they have stopped, at most the time of grace"), "room that is held, and for what it waits");
+			"must wait until they have stopped, at most the time of grace"),
+	   "room that is held, and for what it waits");
 	ok(find_check(checks, n, REASON_USER_QUOTA, 0)->passed && limit->used[0] == 4 * RPQ_UNIT &&
 	   find_check(checks, n, REASON_NO_NODE_FITS, 0) == NULL, "what is held is not counted twice");
 	lane->head_id = 8;
@@ -205,7 +208,8 @@ test_lenders(void)
 	lane->lenders = &lender;
 	lane->nlenders = 1;
 	n = explain_lane(world, 0, &checks);
-	ok(!find_check(checks, n, REASON_NO_NODE_FITS, 1)->passed && find_check(checks, n, REASON_NO_NODE_FITS, 1)->node == 2 &&
+	ok(!find_check(checks, n, REASON_NO_NODE_FITS, 1)->passed &&
+	   find_check(checks, n, REASON_NO_NODE_FITS, 1)->node == 2 &&
 	   find_check(checks, n, REASON_POOL_QUOTA, 1) == NULL && find_check(checks, n, REASON_POOL_FROZEN, 1) != NULL,
 	   "pools that lend are looked at after its own, without their total");
 	lane->guarantee = true;
