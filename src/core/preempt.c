@@ -4,9 +4,10 @@
  * Which victims a workload takes that is blocked by room: the set of all pools and instance types of which the dearest
  * victim comes first in the order.  Nothing is decided here for good; vacate.c carries it out.
  *
- * A search gives each victim's room back on the nodes themselves, and takes it again when it is over, so that what fits
- * is asked of the same functions as everywhere.  The rooms know nothing of it: what fits without victims is counted
- * once, then only nodes that a victim leaves or comes back to are looked at again.
+ * A search gives each victim's room back on the nodes themselves, and puts them back as they were when it is over.  The
+ * rooms know nothing of it: what fits without victims is counted once, then only nodes that a victim leaves or comes
+ * back to are looked at again.  A search may go through all that is placed, so what it does for one victim is little,
+ * and what is put back is nodes, not victims one by one.
  */
 #include "postgres.h"
 
@@ -19,8 +20,32 @@ typedef struct Choice
 {
 	Placed	   *placed;
 	PreemptRule rule;
-	VictimKey	key;
 } Choice;
+
+/* A node as a search sees it. */
+typedef struct SeenNode
+{
+	uint32		visit;			/* of Evictor: the search that has seen it */
+	bool		open;			/* of the pool and type, takes work, is no target of others */
+	int			whole;			/* devices that are entirely free */
+	int64		times;			/* how many replicas fit, counted up to as many as there are */
+} SeenNode;
+
+/* What all searches of a plan use, one after the other. */
+struct SearchSpace
+{
+	SeenNode   *seen;			/* [nnodes] */
+	int			nvisited;
+	int		   *visited;		/* [nnodes] */
+	Size	   *saved_at;		/* [nnodes] */
+	int64	   *saved;			/* of each visited node what was free, by key, then by device */
+	int			maxchosen;
+	Choice	   *chosen;
+	VictimOrder order;
+	int64	   *more;			/* [nkeys] */
+	int64	   *used;			/* [nkeys]: of the pool's total, before */
+	int64	   *scratch;		/* [npolicies] */
+};
 
 /* One search: a pool and an instance type. */
 typedef struct Search
@@ -28,32 +53,51 @@ typedef struct Search
 	Placer	   *placer;
 	World	   *world;
 	Evictor    *evictor;
+	struct SearchSpace *space;
 	const Candidate *candidate;
 	bool		has_rank;
+	bool		reserved;		/* in this pool reservations of others may be in the way */
 	int			pool;
 	int			type;
 	Room	   *room;
 	int64		fitting;		/* how many replicas fit; when that is enough without victims, no more is counted */
-	int64	   *more;			/* [nkeys]: what victims leave free on nodes that take work */
 	int			nchosen;
-	int			maxchosen;
-	Choice	   *chosen;
-	VictimOrder order;
 } Search;
+
+static struct SearchSpace *
+space_create(const World *world, const Evictor *evictor)
+{
+	struct SearchSpace *space = palloc0(sizeof(struct SearchSpace));
+	Size		n = 0;
+
+	space->seen = palloc0(sizeof(SeenNode) * (world->nnodes + 1));
+	space->visited = palloc(sizeof(int) * (world->nnodes + 1));
+	space->saved_at = palloc(sizeof(Size) * (world->nnodes + 1));
+	for (int i = 0; i < world->nnodes; i++)
+	{
+		space->saved_at[i] = n;
+		n += world->nkeys + world->nodes[i].ndevices;
+	}
+	space->saved = palloc(sizeof(int64) * (n + 1));
+	space->maxchosen = 64;
+	space->chosen = palloc(sizeof(Choice) * space->maxchosen);
+	space->order.sources = palloc(sizeof(VictimSource) * (evictor->ngroups + 1));
+	space->more = palloc(sizeof(int64) * world->nkeys);
+	space->used = palloc(sizeof(int64) * world->nkeys);
+	space->scratch = palloc(sizeof(int64) * (world->npolicies + 1));
+	return space;
+}
 
 /* ---- nodes ---- */
 
-/* How many replicas fit on a node as it stands. */
+/* How many replicas fit on a node as it stands, where it is not enough to look at what is entirely free. */
 static int64
-times_on_node(const Search *search, int n)
+times_looked_up(const Search *search, int n)
 {
 	const World *world = search->world;
 	const PoolNode *node = &world->nodes[n];
 	int64		account = search->candidate->need->account;
 
-	if (!node->takes_work || node->pool != search->pool || node->type != search->type ||
-		(search->placer->is_target[n] && !targets_open(search->room, search->candidate->need)))
-		return 0;
 	if (!node_open_to(world, node, account))
 	{
 		int64		left = account_left(search->evictor, n, true);
@@ -61,71 +105,137 @@ times_on_node(const Search *search, int n)
 		if (left != 0 && left != account)
 			return 0;
 	}
-	return need_times_on_node(world, search->candidate->need, node);
+	return Min(need_times_on_node(world, search->candidate->need, node), search->candidate->need->replicas);
+}
+
+static int64
+times_on_node(const Search *search, int n)
+{
+	const Need *need = search->candidate->need;
+	const SeenNode *seen = &search->space->seen[n];
+	const int64 *available = search->world->nodes[n].free;
+	int64		times = need->replicas;
+
+	if (!seen->open || seen->whole < need->whole)
+		return 0;
+	if (need->part > 0 || search->room->isolate)
+		return times_looked_up(search, n);
+	for (int i = need->whole > 0; i < need->ndims; i++)
+	{
+		int64		amount = available[need->dims[i] - 1];
+
+		if (amount < need->amounts[i])
+			return 0;
+		if (times > 1)
+			times = Min(times, amount / need->amounts[i]);
+	}
+	if (times > 1 && need->whole > 0)
+		times = Min(times, seen->whole / need->whole);
+	return times;
+}
+
+/* A node is seen for the first time in a search: what it has is kept. */
+static void
+visit_node(Search *search, int n)
+{
+	struct SearchSpace *space = search->space;
+	const PoolNode *node = &search->world->nodes[n];
+	SeenNode   *seen = &space->seen[n];
+	int64	   *saved = space->saved + space->saved_at[n];
+
+	seen->visit = search->evictor->visit;
+	space->visited[space->nvisited++] = n;
+	memcpy(saved, node->free, sizeof(int64) * search->world->nkeys);
+	memcpy(saved + search->world->nkeys, node->device_free, sizeof(int64) * node->ndevices);
+	seen->open = node->takes_work && node->pool == search->pool && node->type == search->type &&
+		(!search->placer->is_target[n] || targets_open(search->room, search->candidate->need));
+	seen->whole = 0;
+	for (int d = 0; d < node->ndevices; d++)
+		seen->whole += node->device_free[d] >= RPQ_UNIT;
+	seen->times = times_on_node(search, n);
+}
+
+/* All nodes as they were before the search. */
+static void
+restore_nodes(Search *search)
+{
+	struct SearchSpace *space = search->space;
+	int			nkeys = search->world->nkeys;
+
+	for (int i = 0; i < space->nvisited; i++)
+	{
+		PoolNode   *node = &search->world->nodes[space->visited[i]];
+		const int64 *saved = space->saved + space->saved_at[space->visited[i]];
+
+		memcpy(node->free, saved, sizeof(int64) * nkeys);
+		memcpy(node->device_free, saved + nkeys, sizeof(int64) * node->ndevices);
+	}
+	space->nvisited = 0;
 }
 
 static void
 count_more(Search *search, const PoolNode *node, int sign)
 {
-	if (node->takes_work && node->pool == search->pool)
+	if (node->takes_work)
 		for (int k = 0; k < search->world->nkeys; k++)
-			search->more[k] += sign * Max(node->free[k], 0);
+			search->space->more[k] += sign * Max(node->free[k], 0);
 }
 
-/*
- * The pods of a victim leave their nodes, or come back.
- */
+/* A pod leaves its node, or comes back. */
+static void
+move_pod(Search *search, const Placed *placed, int pod, int sign)
+{
+	const PodPlace *place = &placed->pods[pod];
+	const PoolNode *node = &search->world->nodes[place->node];
+	SeenNode   *seen = &search->space->seen[place->node];
+
+	if (seen->visit != search->evictor->visit)
+		visit_node(search, place->node);
+	if (search->reserved)
+		count_more(search, node, -1);
+	for (int i = 0; i < place->ndevices; i++)
+		seen->whole -= node->device_free[place->devices[i]] >= RPQ_UNIT;
+	node_give(search->world, placed, pod, sign);
+	for (int i = 0; i < place->ndevices; i++)
+		seen->whole += node->device_free[place->devices[i]] >= RPQ_UNIT;
+	if (search->reserved)
+		count_more(search, node, 1);
+}
+
+/* The pods of a victim leave their nodes (sign 1), or come back (-1). */
 static void
 move_pods(Search *search, const Placed *placed, int sign)
 {
-	Evictor    *evictor = search->evictor;
-
 	for (int i = 0; i < placed->npods; i++)
-	{
-		int			n = placed->pods[i].node;
-
-		if (n < 0)
-			continue;
-		if (evictor->visited[n] != evictor->visit)
+		if (placed->pods[i].node >= 0)
+			move_pod(search, placed, i, sign);
+	if (search->room->isolate)
+		search->evictor->chosen[placed_index(search->evictor, placed)] = sign > 0;
+	for (int i = 0; i < placed->npods; i++)
+		if (placed->pods[i].node >= 0)
 		{
-			evictor->visited[n] = evictor->visit;
-			evictor->times[n] = times_on_node(search, n);
-		}
-		count_more(search, &search->world->nodes[n], -1);
-		node_give(search->world, placed, i, sign);
-		count_more(search, &search->world->nodes[n], 1);
-	}
-	evictor->chosen[placed_index(evictor, placed)] = sign > 0;
-	for (int i = 0; i < placed->npods; i++)
-	{
-		int			n = placed->pods[i].node;
-		int64		times;
+			int			n = placed->pods[i].node;
+			SeenNode   *seen = &search->space->seen[n];
+			int64		times = times_on_node(search, n);
 
-		if (n < 0)
-			continue;
-		times = times_on_node(search, n);
-		search->fitting += times - evictor->times[n];
-		evictor->times[n] = times;
-	}
+			search->fitting += times - seen->times;
+			seen->times = times;
+		}
 }
 
-/* A victim is chosen (sign 1), or spared (-1). */
+/* What a victim has is counted as given, or no longer. */
 static void
-choose(Search *search, const Placed *placed, int sign)
+count_given(Search *search, const Placed *placed, int sign)
 {
 	World	   *world = search->world;
 	UsageLimit *total = world->pools[search->pool].total;
 
-	move_pods(search, placed, sign);
-	for (int k = 0; k < world->nkeys; k++)
-	{
-		int64		amount = sign * placed_total(placed, k);
-
-		if (placed->policy >= 0)
-			search->evictor->given[placed->policy * world->nkeys + k] += amount;
-		if (total != NULL && placed->home == search->pool)
-			total->used[k] -= amount;
-	}
+	if (total != NULL && placed->home == search->pool)
+		for (int k = 0; k < world->nkeys; k++)
+			total->used[k] -= sign * placed_total(placed, k);
+	if (placed->policy >= 0)
+		for (int k = 0; k < world->nkeys; k++)
+			search->evictor->given[placed->policy * world->nkeys + k] += sign * placed_total(placed, k);
 }
 
 /* ---- what fits, who may be taken ---- */
@@ -142,7 +252,8 @@ fits(const Search *search)
 		return false;
 	if (lane->policy >= 0)
 		own = search->evictor->given + lane->policy * search->world->nkeys;
-	return reserved_passes(search->placer, search->candidate, search->pool, search->more, own);
+	return !search->reserved ||
+		reserved_passes(search->placer, search->candidate, search->pool, search->space->more, own);
 }
 
 /*
@@ -193,27 +304,28 @@ is_eligible(const Search *search, const Placed *placed, PreemptRule rule)
 
 /*
  * The most of a key that all that a search may take could give: of a policy no more than what it holds beyond its
- * reservation.  The groups of a policy do not follow each other, so what each gave is kept in scratch.
+ * reservation.
  */
 static int64
-most_given(const Search *search, int key, int64 *scratch)
+most_given(const Search *search, int key)
 {
 	const World *world = search->world;
+	const VictimOrder *order = &search->space->order;
+	int64	   *of_policy = search->space->scratch; /* so far; its groups do not follow each other */
 	int64		most = 0;
 
-	memset(scratch, 0, sizeof(int64) * (world->npolicies + 1));
-	for (int i = 0; i < search->order.nsources; i++)
+	memset(of_policy, 0, sizeof(int64) * world->npolicies);
+	for (int i = 0; i < order->nsources; i++)
 	{
-		const VictimSource *source = &search->order.sources[i];
-		int			policy = source->group->policy;
-		int64		amount = source->group->room_sum[key];
+		const VictimGroup *group = order->sources[i].group;
+		int64		amount = group->room_sum[key];
 
-		if (source->rule == PREEMPT_RESERVATION && policy >= 0)
+		if (order->sources[i].rule == PREEMPT_RESERVATION && group->policy >= 0)
 		{
-			int64		above = world->policies[policy].held[key] - world->policies[policy].reservation[key];
+			const Policy *policy = &world->policies[group->policy];
 
-			amount = Min(amount, Max(above, 0) - scratch[policy]);
-			scratch[policy] += amount;
+			amount = Min(amount, Max(policy->held[key] - policy->reservation[key], 0) - of_policy[group->policy]);
+			of_policy[group->policy] += amount;
 		}
 		most += amount;
 	}
@@ -227,23 +339,19 @@ most_given(const Search *search, int key, int64 *scratch)
 static bool
 worth_a_search(const Search *search)
 {
-	const World *world = search->world;
 	const Room *room = search->room;
 	const int64 *total = search->candidate->total;
-	int64	   *scratch = palloc(sizeof(int64) * (world->npolicies + 1));
-	bool		worth = search->order.nsources > 0;
 
-	for (int k = 0; k < world->nkeys && worth; k++)
+	if (search->space->order.nsources == 0)
+		return false;
+	for (int k = 0; k < search->world->nkeys; k++)
 	{
-		int64		have;
+		int64		have = room->sum[k] + (room->isolate ? room->hosting[k] : 0);
 
-		if (total[k] <= 0)
-			continue;
-		have = room->sum[k] + (room->isolate ? room->hosting[k] : 0);
-		worth = have >= total[k] || most_given(search, k, scratch) >= total[k] - have;
+		if (total[k] > 0 && have < total[k] && most_given(search, k) < total[k] - have)
+			return false;
 	}
-	pfree(scratch);
-	return worth;
+	return true;
 }
 
 /* ---- the search ---- */
@@ -251,43 +359,82 @@ worth_a_search(const Search *search)
 static bool
 take_until_it_fits(Search *search)
 {
+	struct SearchSpace *space = search->space;
 	Choice		choice;
 
-	while ((choice.placed = victims_next(&search->order, &choice.rule, &choice.key)) != NULL)
+	while ((choice.placed = victims_next(&space->order, &choice.rule)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!is_eligible(search, choice.placed, choice.rule))
 			continue;
-		if (search->nchosen == search->maxchosen)
+		if (search->nchosen == space->maxchosen)
 		{
-			search->maxchosen *= 2;
-			search->chosen = repalloc_huge(search->chosen, sizeof(Choice) * (Size) search->maxchosen);
+			space->maxchosen *= 2;
+			space->chosen = repalloc_huge(space->chosen, sizeof(Choice) * (Size) space->maxchosen);
 		}
-		search->chosen[search->nchosen++] = choice;
-		choose(search, choice.placed, 1);
+		space->chosen[search->nchosen++] = choice;
+		move_pods(search, choice.placed, 1);
+		count_given(search, choice.placed, 1);
 		if (fits(search))
 			return true;
 	}
 	return false;
 }
 
-/* From the last to the first, all without which it still fits. */
+/* Whether no replica fits on any node of a victim, though its room is free there. */
+static bool
+helps_no_node(const Search *search, const Placed *placed)
+{
+	for (int i = 0; i < placed->npods; i++)
+		if (placed->pods[i].node >= 0 && search->space->seen[placed->pods[i].node].times > 0)
+			return false;
+	return true;
+}
+
+/*
+ * From the last to the first, all without which it still fits.  Most of those that a search has come by help no node,
+ * and none would be helped if they came back; unless reservations are looked at, their nodes are left alone.
+ */
 static void
 spare(Search *search)
 {
+	Choice	   *chosen = search->space->chosen;
 	int			kept = search->nchosen;
 
 	for (int i = search->nchosen - 1; i >= 0; i--)
 	{
+		const Placed *placed = chosen[i].placed;
+		bool		nodes = search->reserved || !helps_no_node(search, placed);
+
 		CHECK_FOR_INTERRUPTS();
-		choose(search, search->chosen[i].placed, -1);
+		if (nodes)
+			move_pods(search, placed, -1);
+		count_given(search, placed, -1);
 		if (fits(search))
 			continue;
-		choose(search, search->chosen[i].placed, 1);
-		search->chosen[--kept] = search->chosen[i];
+		if (nodes)
+			move_pods(search, placed, 1);
+		count_given(search, placed, 1);
+		chosen[--kept] = chosen[i];
 	}
 	search->nchosen -= kept;
-	memmove(search->chosen, search->chosen + kept, sizeof(Choice) * search->nchosen);
+	memmove(chosen, chosen + kept, sizeof(Choice) * search->nchosen);
+}
+
+/* Everything as it was before the search. */
+static void
+restore(Search *search, int nchosen)
+{
+	World	   *world = search->world;
+	Evictor    *evictor = search->evictor;
+	UsageLimit *total = world->pools[search->pool].total;
+
+	restore_nodes(search);
+	if (total != NULL)
+		memcpy(total->used, search->space->used, sizeof(int64) * world->nkeys);
+	memset(evictor->given, 0, sizeof(int64) * world->npolicies * world->nkeys);
+	for (int i = 0; i < nchosen && search->room->isolate; i++)
+		evictor->chosen[placed_index(evictor, search->space->chosen[i].placed)] = false;
 }
 
 /*
@@ -297,36 +444,44 @@ static bool
 seek(Search *search, int type_slot)
 {
 	Placer	   *placer = search->placer;
-	Room	   *room = room_get(placer, search->pool, type_slot);
+	World	   *world = search->world;
+	UsageLimit *total = world->pools[search->pool].total;
 	bool		found;
 
-	search->type = room->type;
-	search->room = room;
+	search->room = room_get(placer, search->pool, type_slot);
+	search->type = search->room->type;
 	search->nchosen = 0;
 	victims_seek(search->evictor, search->candidate, search->has_rank, search->pool,
-				 placer->first_room[search->pool] + type_slot, &search->order);
+				 placer->first_room[search->pool] + type_slot, &search->space->order);
 	if (!worth_a_search(search))
 		return false;
-	memset(search->more, 0, sizeof(int64) * search->world->nkeys);
-	search->fitting = room_count(room, search->candidate->need, search->candidate->lane->replicas);
+	memset(search->space->more, 0, sizeof(int64) * world->nkeys);
+	if (total != NULL)
+		memcpy(search->space->used, total->used, sizeof(int64) * world->nkeys);
+	search->fitting = room_count(search->room, search->candidate->need, search->candidate->need->replicas);
 	search->evictor->visit++;
 	found = take_until_it_fits(search);
 	if (found)
 		spare(search);
-	for (int i = search->nchosen - 1; i >= 0; i--)
-		choose(search, search->chosen[i].placed, -1);
+	restore(search, search->nchosen);
 	return found && search->nchosen > 0;
 }
 
 /* Whether the set just found is better than the best of former searches: by its dearest victim, then by count. */
 static bool
-is_better(const Search *search, const Victims *best, const VictimKey *dearest)
+is_better(const Search *search, const Victims *best)
 {
+	const Choice *last = &search->space->chosen[search->nchosen - 1];
+	VictimKey	key;
+	VictimKey	dearest;
 	int			c;
 
 	if (best->nvictims == 0)
 		return true;
-	c = victim_compare(&search->chosen[search->nchosen - 1].key, dearest);
+	victim_key(search->world, search->candidate, last->placed, last->rule, &key);
+	victim_key(search->world, search->candidate, best->victims[best->nvictims - 1], best->rules[best->nvictims - 1],
+			   &dearest);
+	c = victim_compare(&key, &dearest);
 	return c < 0 || (c == 0 && search->nchosen < best->nvictims);
 }
 
@@ -340,8 +495,8 @@ keep_set(const Search *search, Victims *best)
 	best->rules = palloc(sizeof(PreemptRule) * best->nvictims);
 	for (int i = 0; i < best->nvictims; i++)
 	{
-		best->victims[i] = search->chosen[i].placed;
-		best->rules[i] = search->chosen[i].rule;
+		best->victims[i] = search->space->chosen[i].placed;
+		best->rules[i] = search->space->chosen[i].rule;
 	}
 }
 
@@ -383,11 +538,11 @@ search_init(Search *search, Placer *placer, const Candidate *candidate, bool has
 	search->placer = placer;
 	search->world = placer->world;
 	search->evictor = evictor_get(placer);
+	if (search->evictor->space == NULL)
+		search->evictor->space = space_create(placer->world, search->evictor);
+	search->space = search->evictor->space;
 	search->candidate = candidate;
 	search->has_rank = has_rank;
-	search->more = palloc(sizeof(int64) * search->world->nkeys);
-	search->maxchosen = 16;
-	search->chosen = palloc(sizeof(Choice) * search->maxchosen);
 }
 
 /*
@@ -400,7 +555,6 @@ preempt_find(Placer *placer, const Candidate *candidate, Victims *best)
 	World	   *world = placer->world;
 	const Lane *lane = candidate->lane;
 	bool		has_rank;
-	VictimKey	dearest;
 	Search		search = {0};
 
 	memset(best, 0, sizeof(Victims));
@@ -418,14 +572,12 @@ preempt_find(Placer *placer, const Candidate *candidate, Victims *best)
 		if (search.placer == NULL)
 			search_init(&search, placer, candidate, has_rank);
 		search.pool = p;
+		search.reserved = reserved_matters(placer, candidate, p);
 		usable = palloc(sizeof(bool) * (world->pools[p].ntypes + 1));
 		memcpy(usable, placer->usable, sizeof(bool) * world->pools[p].ntypes);
 		for (int t = 0; t < world->pools[p].ntypes; t++)
-			if (usable[t] && seek(&search, t) && is_better(&search, best, &dearest))
-			{
+			if (usable[t] && seek(&search, t) && is_better(&search, best))
 				keep_set(&search, best);
-				dearest = search.chosen[search.nchosen - 1].key;
-			}
 		pfree(usable);
 	}
 	return best->nvictims > 0;

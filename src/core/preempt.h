@@ -43,6 +43,7 @@ typedef struct VictimGroup
 	int			home;
 	int			next;			/* group of the same room, -1: none */
 	bool		sorted;
+	int			gone;			/* those before have left in this plan */
 	int			nplaced;
 	Placed	  **placed;			/* [nplaced]; once sorted in the order in which they are sought */
 	int64	   *room_sum;		/* [nkeys]: what all of them have */
@@ -83,10 +84,10 @@ typedef struct Evictor
 	VictimGroup *groups;
 	int		   *first_group;	/* [nrooms], -1: none */
 	int64	   *given;			/* [npolicies][nkeys]: what the victims chosen so far have; zero between searches */
-	bool	   *chosen;			/* [nplaced]: likewise */
+	bool	   *chosen;			/* [nplaced]: likewise, where accounts are kept apart; those that left in this plan
+								 * stay in it */
 	uint32		visit;			/* counts searches */
-	uint32	   *visited;		/* [nnodes]: the search that last looked at a node */
-	int64	   *times;			/* [nnodes]: then how many replicas fit there */
+	struct SearchSpace *space;	/* preempt.c; NULL until somebody searches */
 	int			nguests;
 	Guest	   *guests;
 	int		   *first_guest;	/* [nnodes], -1: none; NULL: no pool keeps accounts apart */
@@ -114,7 +115,9 @@ typedef struct VictimOrder
 extern Evictor *evictor_get(Placer *placer);
 extern void victims_seek(const Evictor *evictor, const Candidate *candidate, bool has_rank, int pool, int room,
 						 VictimOrder *order);
-extern Placed *victims_next(VictimOrder *order, PreemptRule *rule, VictimKey *key);
+extern Placed *victims_next(VictimOrder *order, PreemptRule *rule);
+extern void victim_key(const World *world, const Candidate *candidate, const Placed *placed, PreemptRule rule,
+					   VictimKey *key);
 extern int	victim_compare(const VictimKey *a, const VictimKey *b);
 
 /* vacate.c */

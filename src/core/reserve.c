@@ -379,21 +379,27 @@ passes_key(Placer *placer, const Candidate *candidate, int pool, Keep keep, int 
 }
 
 bool
+reserved_matters(Placer *placer, const Candidate *candidate, int pool)
+{
+	const World *world = placer->world;
+	const Reserve *reserve;
+
+	if (world->npolicies == 0)
+		return false;
+	reserve = get_reserve(placer);
+	return reserve->any[KEEP_ALL] && reserve->any[kept_against(world, candidate, pool)];
+}
+
+bool
 reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more, const int64 *less)
 {
 	const World *world = placer->world;
-	Reserve    *reserve;
 	Keep		keep;
 
-	if (world->npolicies == 0)
-		return true;
-	reserve = get_reserve(placer);
-	if (!reserve->any[KEEP_ALL])
+	if (!reserved_matters(placer, candidate, pool))
 		return true;
 	keep = kept_against(world, candidate, pool);
-	if (!reserve->any[keep])
-		return true;
-	refresh_groups(reserve, world);
+	refresh_groups(placer->reserve, world);
 	for (int k = 0; k < world->nkeys; k++)
 		if (candidate->total[k] > 0 &&
 			!passes_key(placer, candidate, pool, keep, k, more == NULL ? 0 : more[k], less == NULL ? 0 : less[k]))

@@ -17,6 +17,9 @@
 extern bool reserved_passes(Placer *placer, const Candidate *candidate, int pool, const int64 *more,
 							const int64 *less);
 
+/* Whether there are such reservations at all: if not, every candidate passes. */
+extern bool reserved_matters(Placer *placer, const Candidate *candidate, int pool);
+
 /* Why it does not pass, with what is free in the pool (largest) and what of it is free beyond the reservations. */
 extern Reason *reserved_reason(Placer *placer, const Candidate *candidate, int pool);
 

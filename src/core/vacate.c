@@ -31,7 +31,7 @@ typedef struct Vacating
 	const Victims *victims;
 	bool		any_slow;
 	int			nnodes;
-	Vacated    *nodes;			/* [nnodes], each once */
+	Vacated    *nodes;			/* [nnodes], each once, ascending */
 } Vacating;
 
 /* ---- nodes ---- */
@@ -127,18 +127,26 @@ put_nodes_back(Vacating *vacating, bool slow_alone)
 			room_put_back(vacating->placer, vacating->nodes[i].node);
 }
 
-/* Each node that a victim leaves, once; evictor->times says where in the list it is. */
+static int
+compare_vacated(const void *a, const void *b)
+{
+	const Vacated *x = a;
+	const Vacated *y = b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Each node that a victim leaves, once. */
 static void
 list_nodes(Vacating *vacating)
 {
-	Evictor    *evictor = vacating->evictor;
 	const Victims *victims = vacating->victims;
 	int			npods = 0;
+	int			n = 0;
 
 	for (int v = 0; v < victims->nvictims; v++)
 		npods += victims->victims[v]->npods;
 	vacating->nodes = palloc0(sizeof(Vacated) * ((Size) npods + 1));
-	evictor->visit++;
 	for (int v = 0; v < victims->nvictims; v++)
 	{
 		const Placed *placed = victims->victims[v];
@@ -146,19 +154,18 @@ list_nodes(Vacating *vacating)
 		vacating->any_slow |= placed->slow;
 		for (int i = 0; i < placed->npods; i++)
 		{
-			int			n = placed->pods[i].node;
-
-			if (n < 0)
+			if (placed->pods[i].node < 0)
 				continue;
-			if (evictor->visited[n] != evictor->visit)
-			{
-				evictor->visited[n] = evictor->visit;
-				evictor->times[n] = vacating->nnodes;
-				vacating->nodes[vacating->nnodes++].node = n;
-			}
-			vacating->nodes[evictor->times[n]].slow |= placed->slow;
+			vacating->nodes[n].node = placed->pods[i].node;
+			vacating->nodes[n++].slow = placed->slow;
 		}
 	}
+	qsort(vacating->nodes, n, sizeof(Vacated), compare_vacated);
+	for (int i = 0; i < n; i++)
+		if (vacating->nnodes > 0 && vacating->nodes[vacating->nnodes - 1].node == vacating->nodes[i].node)
+			vacating->nodes[vacating->nnodes - 1].slow |= vacating->nodes[i].slow;
+		else
+			vacating->nodes[vacating->nnodes++] = vacating->nodes[i];
 }
 
 /* Gives the room of slow victims, or of the others. */

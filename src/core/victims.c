@@ -99,6 +99,7 @@ group_get(GroupTable *table, const VictimGroup *like)
 	group = &evictor->groups[evictor->ngroups];
 	*group = *like;
 	group->sorted = false;
+	group->gone = 0;
 	group->nplaced = 0;
 	group->placed = NULL;
 	group->room_sum = palloc0(sizeof(int64) * evictor->world->nkeys);
@@ -233,8 +234,6 @@ evictor_get(Placer *placer)
 	memset(evictor->first_group, 0xFF, sizeof(int) * (placer->nrooms + 1));
 	evictor->given = palloc0(sizeof(int64) * ((Size) world->npolicies * world->nkeys + 1));
 	evictor->chosen = palloc0(sizeof(bool) * (world->nplaced + 1));
-	evictor->visited = palloc0(sizeof(uint32) * (world->nnodes + 1));
-	evictor->times = palloc(sizeof(int64) * (world->nnodes + 1));
 	deal_placed(placer, evictor);
 	deal_guests(evictor);
 	return evictor;
@@ -322,8 +321,12 @@ source_head(VictimSource *source)
 	if (!group->sorted)
 		qsort(group->placed, group->nplaced, sizeof(Placed *), compare_for_sort);
 	group->sorted = true;
+	source->at = Max(source->at, group->gone);
 	while (source->at < group->nplaced && group->placed[source->at]->leaving)
+	{
+		group->gone += source->at == group->gone;
 		source->at++;
+	}
 	if (source->at == group->nplaced)
 		return false;
 	source->key.placed = group->placed[source->at];
@@ -412,30 +415,45 @@ policy_above(const World *world, const Candidate *candidate, int policy, VictimK
 		key->per = 1;
 }
 
+static void
+group_key(const World *world, const Candidate *candidate, int priority, int policy, PreemptRule rule, VictimKey *key)
+{
+	memset(key, 0, sizeof(VictimKey));
+	key->borrowed = rule == PREEMPT_BORROWED;
+	key->priority = priority;
+	key->direct = policy < 0;
+	if (policy >= 0)
+		policy_above(world, candidate, policy, key);
+}
+
+/*
+ * Where a victim stands in the order of a candidate, as policies stand now.
+ */
+void
+victim_key(const World *world, const Candidate *candidate, const Placed *placed, PreemptRule rule, VictimKey *key)
+{
+	group_key(world, candidate, placed->priority, placed->policy, rule, key);
+	key->placed = placed;
+}
+
 /*
  * Makes ready to go through the placed workloads of a room that a candidate may take from, as policies stand now.
- * order->sources has room for all groups, or is NULL.
+ * order->sources has room for all groups.
  */
 void
 victims_seek(const Evictor *evictor, const Candidate *candidate, bool has_rank, int pool, int room, VictimOrder *order)
 {
-	if (order->sources == NULL)
-		order->sources = palloc(sizeof(VictimSource) * (evictor->ngroups + 1));
 	order->nsources = 0;
 	for (int g = evictor->first_group[room]; g >= 0; g = evictor->groups[g].next)
 	{
 		VictimGroup *group = &evictor->groups[g];
 		VictimSource *source = &order->sources[order->nsources];
 
-		memset(source, 0, sizeof(VictimSource));
 		if (!rule_of_group(candidate, has_rank, pool, group, &source->rule))
 			continue;
 		source->group = group;
-		source->key.borrowed = source->rule == PREEMPT_BORROWED;
-		source->key.priority = group->priority;
-		source->key.direct = group->policy < 0;
-		if (group->policy >= 0)
-			policy_above(evictor->world, candidate, group->policy, &source->key);
+		source->at = 0;
+		group_key(evictor->world, candidate, group->priority, group->policy, source->rule, &source->key);
 		order->nsources++;
 	}
 	for (int i = order->nsources / 2 - 1; i >= 0; i--)
@@ -446,7 +464,7 @@ victims_seek(const Evictor *evictor, const Candidate *candidate, bool has_rank, 
  * The next in the order; NULL at the end.  Those that are leaving by now are passed over.
  */
 Placed *
-victims_next(VictimOrder *order, PreemptRule *rule, VictimKey *key)
+victims_next(VictimOrder *order, PreemptRule *rule)
 {
 	while (order->nsources > 0)
 	{
@@ -457,7 +475,6 @@ victims_next(VictimOrder *order, PreemptRule *rule, VictimKey *key)
 		{
 			placed = first->group->placed[first->at++];
 			*rule = first->rule;
-			*key = first->key;
 			first->key.placed = NULL;
 		}
 		if (placed == NULL || !source_head(first))
