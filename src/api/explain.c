@@ -4,7 +4,10 @@
  * rpq.explain: the real checks on the present snapshot, one row each.
  *
  * Reads what a cycle reads, at the caller's snapshot, with the uncounted entries counted in memory; locks and writes
- * nothing.  The World has one lane, that of the workload; a draft is looked at as if it were queued.
+ * nothing.  The World is that of the whole connected set, with all that waits in it, since those ahead keep room back;
+ * the workload has a lane of its own in it.  A draft is looked at as if it were queued now.
+ *
+ * Ids and names of workloads that the reader may not see are left out.
  */
 #include "postgres.h"
 
@@ -23,34 +26,64 @@
 
 PG_FUNCTION_INFO_V1(rpq_explain);
 
+/* Its shape, and where it stands.  gone: what it would wait in is no longer there. */
 static RpqStatement load_waiting = {
-	"SELECT scope_id, shape, account_id, priority, guarantee, checkpointable, replicas, workload_type, resources,"
-	"       instance_types, max_runtime, not_before"
-	"  FROM rpq_store.workload WHERE workload_id = $1 AND status IN ('queued', 'draft')",
+	"SELECT w.scope_id, w.shape, w.account_id, w.priority, w.guarantee, w.checkpointable, w.replicas, w.workload_type,"
+	"       w.resources, w.instance_types, w.max_runtime, w.not_before,"
+	"       CASE w.status WHEN 'queued' THEN w.submitted_at END, w.workload_id,"
+	"       (SELECT format('queue \"%s\"', q.name) FROM rpq_store.queue q"
+	"         WHERE q.queue_id = w.scope_id AND q.deleted_at IS NOT NULL"
+	"         UNION ALL"
+	"        SELECT format('pool \"%s\"', p.name) FROM rpq_store.pool p"
+	"         WHERE p.pool_id = w.scope_id AND p.status = 'deleted') AS gone"
+	"  FROM rpq_store.workload w WHERE w.workload_id = $1 AND w.status IN ('queued', 'draft')",
 	1, {INT8OID}
 };
 
-/* What stands on a node; only the names of what the reader may see. */
+/* What stands on a node; only the names of what the reader may see.  $3: the tenant that it administers, or 0. */
 static RpqStatement load_pods = {
 	"SELECT count(*), w.workload_id, w.name, w.resources,"
-	"       w.account_id = $2 OR w.scope_id = ANY (rpq_store.administered_pools())"
-	"         OR rpq_store.is_platform_admin() AS seen"
+	"       w.account_id = $2 OR w.tenant_id = $3 OR rpq_store.is_platform_admin()"
+	"         OR ARRAY[w.scope_id, w.pool_id] && rpq_store.administered_pools() AS seen"
 	"  FROM rpq_store.pod p JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
 	" WHERE p.node_id = $1 AND w.ended_at IS NULL"
 	" GROUP BY w.workload_id ORDER BY 5 DESC, w.priority, w.started_at DESC, w.workload_id",
-	2, {INT8OID, INT8OID}
+	3, {INT8OID, INT8OID, INT8OID}
 };
+
+typedef struct Explained
+{
+	ReturnSetInfo *rsinfo;
+	const Caller *reader;
+	Book	   *book;
+	int			step;
+} Explained;
+
+/* The workload that is asked for. */
+typedef struct Waiting
+{
+	LaneRow		shape;
+	bool		queued;			/* else a draft */
+	TimestampTz submitted_at;
+	int64		workload_id;
+	char	   *gone;
+} Waiting;
 
 #define MOST_NAMED 5
 
 /* The way out, and what would have to leave the node that needs least. */
 static char *
-way_out_with_pods(Book *book, const Check *check, int64 account_id)
+way_out_with_pods(const Explained *ex, const Check *check)
 {
-	Datum		values[2] = {Int64GetDatum(book->world->nodes[check->node].node_id), Int64GetDatum(account_id)};
-	uint64		rows = rpq_exec_at(&load_pods, values, NULL, book->snapshot, true);
+	Datum		values[3];
+	uint64		rows;
 	StringInfoData text;
 	int			named = 0;
+
+	values[0] = Int64GetDatum(ex->book->world->nodes[check->node].node_id);
+	values[1] = Int64GetDatum(ex->reader->account_id);
+	values[2] = Int64GetDatum(ex->reader->org_admin ? ex->reader->tenant_id : 0);
+	rows = rpq_exec_at(&load_pods, values, NULL, ex->book->snapshot, true);
 
 	initStringInfo(&text);
 	appendStringInfoString(&text, check->way_out);
@@ -79,28 +112,48 @@ way_out_with_pods(Book *book, const Check *check, int64 account_id)
 	return text.data;
 }
 
-/* The lane of the workload, alone: every other is put out of sight. */
-static void
-only_lane(Book *book, const LaneRow *shape)
+/* A sentence without the id of the workload that it names as being ahead. */
+static const char *
+without_id(const char *text)
 {
-	HASH_SEQ_STATUS seq;
-	LaneRow    *lane;
+	const char *at = text == NULL ? NULL : strstr(text, "workload ");
+	const char *end;
 
-	hash_seq_init(&seq, book->lanes);
-	while ((lane = hash_seq_search(&seq)) != NULL)
-		lane->waiting = 0;
-	lane = book_lane(book, shape->key.scope_id, shape->key.shape);
-	*lane = *shape;
-	lane->waiting = 1;
+	if (at == NULL)
+		return text;
+	end = at + strlen("workload ");
+	end += strspn(end, "0123456789 ");
+	return psprintf("%.*sanother workload %s", (int) (at - text), text, end);
+}
+
+/* Whether the one that is ahead, which begins the sentence, may be named. */
+static bool
+may_be_named(const Explained *ex, const Check *check)
+{
+	long long	id;
+	Object		object;
+
+	return sscanf(check->detail, "workload %lld", &id) != 1 ||
+		(rpq_object_by_id(ex->reader, KIND_WORKLOAD, id, &object) && rpq_sees(ex->reader, &object));
 }
 
 static void
-put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check, int64 account_id)
+put_check(Explained *ex, const Check *check)
 {
+	Book	   *book = ex->book;
+	const char *detail = check->detail;
+	const char *way_out = check->way_out;
 	Datum		values[7];
 	bool		nulls[7] = {false};
 
-	values[0] = Int32GetDatum(step);
+	if (check->code == REASON_BEHIND && !check->passed && !may_be_named(ex, check))
+	{
+		detail = without_id(detail);
+		way_out = without_id(way_out);
+	}
+	if (way_out != NULL && check->node >= 0)
+		way_out = way_out_with_pods(ex, check);
+	values[0] = Int32GetDatum(++ex->step);
 	values[1] = CStringGetTextDatum(reason_code_name(check->code));
 	values[2] = BoolGetDatum(check->passed);
 	nulls[3] = check->wanted == NULL;
@@ -110,45 +163,120 @@ put_check(ReturnSetInfo *rsinfo, Book *book, int step, const Check *check, int64
 	values[4] = check->available == NULL ? (Datum) 0 :
 		ResourcesPGetDatum(check->wanted == NULL ? book_resources(book, check->available) :
 						   world_resources(book->world, check->available, check->wanted, check->available));
-	nulls[5] = check->detail == NULL;
-	values[5] = check->detail == NULL ? (Datum) 0 : CStringGetTextDatum(check->detail);
-	nulls[6] = check->way_out == NULL;
-	values[6] = check->way_out == NULL ? (Datum) 0 :
-		CStringGetTextDatum(check->node < 0 ? check->way_out : way_out_with_pods(book, check, account_id));
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	nulls[5] = detail == NULL;
+	values[5] = detail == NULL ? (Datum) 0 : CStringGetTextDatum(detail);
+	nulls[6] = way_out == NULL;
+	values[6] = way_out == NULL ? (Datum) 0 : CStringGetTextDatum(way_out);
+	tuplestore_putvalues(ex->rsinfo->setResult, ex->rsinfo->setDesc, values, nulls);
+}
+
+/* A check that no World is needed for. */
+static void
+put_plain(Explained *ex, ReasonCode code, const char *detail, const char *way_out)
+{
+	Check		check = {code, -1, -1, false, false, NULL, NULL, detail, way_out, -1};
+
+	put_check(ex, &check);
+}
+
+/* A lane of its own for the workload, beside the one that it is in, under a shape that no other lane has. */
+static LaneKey
+add_own_lane(Book *book, const Waiting *waiting)
+{
+	LaneKey		key = waiting->shape.key;
+	LaneRow    *lane;
+
+	do
+		key.shape = (int64) ((uint64) key.shape + 1);
+	while (hash_search(book->lanes, &key, HASH_FIND, NULL) != NULL);
+	lane = book_lane(book, key.scope_id, key.shape);
+	*lane = waiting->shape;
+	lane->key = key;
+	lane->waiting = 1;
+	lane->head_at = waiting->queued ? waiting->submitted_at : book->now;
+	lane->head_id = waiting->workload_id;
+	lane->has_head = true;
+	return key;
+}
+
+static Lane *
+find_lane(World *world, LaneKey key)
+{
+	for (int i = 0; i < world->nlanes; i++)
+	{
+		if (world->lanes[i].scope_id == key.scope_id && world->lanes[i].shape == key.shape)
+			return &world->lanes[i];
+	}
+	return NULL;
+}
+
+/*
+ * The lane that the workload is in goes on without it: when it is the first there, that lane is not ahead.  What is
+ * held for it is held for its own lane.
+ */
+static void
+part_lanes(World *world, const Waiting *waiting, Lane *own)
+{
+	Lane	   *former = find_lane(world, waiting->shape.key);
+	Member		first;
+
+	for (int i = 0; i < world->nholds; i++)
+	{
+		if (world->holds[i].member.workload_id == waiting->workload_id)
+			world->holds[i].lane = own;
+	}
+	if (former == NULL)
+		return;
+	if (world->read_members(world, former, NULL, 1, &first) == 0 || first.workload_id == waiting->workload_id)
+		former->waiting = 0;
+	else
+	{
+		former->head_at = first.submitted_at;
+		former->head_id = first.workload_id;
+	}
 }
 
 static void
-explain_workload(ReturnSetInfo *rsinfo, const LaneRow *shape)
+explain_workload(Explained *ex, const Waiting *waiting)
 {
-	Book	   *book = cycle_open(&shape->key.scope_id, 1, CYCLE_LOOK);
-	int64		account_id = rpq_known_caller()->account_id;
+	const int64 scope_id = waiting->shape.key.scope_id;
 	Check	   *checks;
-	int			step = 0;
+	LaneKey		key;
+	Lane	   *own;
 	int			n;
 
-	only_lane(book, shape);
-	book_load_nodes(book, true);
-	book_build_world(book, 0);
-	if (rpq_is_fenced())
-	{
-		Check		fenced = {REASON_FENCED, -1, -1, false, false, NULL, NULL,
-			"this database is a copy: nothing is decided in it", "rpq.adopt_database()", -1};
-
-		put_check(rsinfo, book, ++step, &fenced, account_id);
-	}
-	n = explain_lane(book->world, 0, &checks);
+	ex->book = cycle_open(&scope_id, 1, CYCLE_LOOK);
+	key = add_own_lane(ex->book, waiting);
+	book_load_nodes(ex->book, true);
+	book_build_world(ex->book, 0);
+	own = find_lane(ex->book->world, key);
+	part_lanes(ex->book->world, waiting, own);
+	n = explain_lane(ex->book->world, (int) (own - ex->book->world->lanes), &checks);
 	for (int i = 0; i < n; i++)
-		put_check(rsinfo, book, ++step, &checks[i], account_id);
-	cycle_close(book);
+		put_check(ex, &checks[i]);
+	cycle_close(ex->book);
+}
+
+static void
+take_waiting(Waiting *waiting)
+{
+	bool		isnull;
+	Datum		submitted_at = rpq_column(0, 13, &isnull);
+
+	book_take_lane(&waiting->shape, 0);
+	waiting->queued = !isnull;
+	waiting->submitted_at = isnull ? 0 : DatumGetTimestampTz(submitted_at);
+	waiting->workload_id = rpq_column_int64(0, 14, 0);
+	waiting->gone = rpq_column_text(0, 15);
+	SPI_freetuptable(SPI_tuptable);
 }
 
 Datum
 rpq_explain(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Explained	ex = {(ReturnSetInfo *) fcinfo->resultinfo};
+	Waiting		waiting;
 	Datum		values[1];
-	LaneRow		shape;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (PG_ARGISNULL(0))
@@ -156,10 +284,17 @@ rpq_explain(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("workload must be given")));
 	SPI_connect();
 	values[0] = Int64GetDatum(rpq_authorize_id("explain", PG_GETARG_INT64(0)));
-	if (rpq_exec(&load_waiting, values, NULL) > 0)
+	ex.reader = rpq_known_caller();
+	if (rpq_read(&load_waiting, values, NULL) > 0)
 	{
-		book_take_lane(&shape, 0);
-		explain_workload(rsinfo, &shape);
+		take_waiting(&waiting);
+		if (rpq_is_fenced())
+			put_plain(&ex, REASON_FENCED, "this database is a copy: nothing is decided in it", "rpq.adopt_database()");
+		if (waiting.gone != NULL)
+			put_plain(&ex, REASON_NOT_AUTHORIZED, psprintf("%s was deleted", waiting.gone),
+					  "can never run as things are set: queue it elsewhere with rpq.enqueue()");
+		else
+			explain_workload(&ex, &waiting);
 	}
 	SPI_finish();
 	PG_RETURN_NULL();
