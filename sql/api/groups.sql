@@ -107,7 +107,7 @@ DECLARE
 	queues bigint[] := rpq_store.group_queues(id);
 BEGIN
 	PERFORM rpq_store.take_turns(queues) WHERE cardinality(queues) > 0;
-	PERFORM rpq_store.refuse_changed(rpq_store.group_queues(id), queues);
+	queues := rpq_store.take_more(rpq_store.group_queues(id), queues);
 	SELECT g.* INTO from_group FROM rpq_store.user_group g WHERE g.group_id = id FOR KEY SHARE;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);

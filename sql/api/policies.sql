@@ -42,6 +42,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	scopes bigint[];
+	needed bigint[];
 	subject rpq_store.policy;
 BEGIN
 	SELECT array_agg(DISTINCT s.scope_id ORDER BY s.scope_id) INTO scopes
@@ -53,14 +54,19 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('policy', take_policy.name);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.policy_queues(take_policy.policy_id)
-		|| rpq_store.policy_pools(take_policy.policy_id), coalesce(scopes, '{}'));
+	-- with the policy's row no queue comes or goes; profiles may until the turns of what they reach are ours
+	LOOP
+		needed := rpq_store.policy_queues(take_policy.policy_id) || rpq_store.policy_pools(take_policy.policy_id);
+		EXIT WHEN needed <@ scopes OR needed = '{}';
+		scopes := rpq_store.take_more(needed, coalesce(scopes, '{}'));
+	END LOOP;
 	RETURN subject;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_policy(bigint, text, bigint[]) IS
 'takes the turns of all queues of a policy, of the pools that they reach and of the others given, in one call, then '
-'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues changed meanwhile';
+'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues '
+'changed meanwhile and their turns cannot be had';
 
 -- ---- checks ---------------------------------------------------------------------------------------------------------
 

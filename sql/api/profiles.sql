@@ -211,7 +211,7 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('profile', profile);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(id, 'provisioned'), scopes);
+	PERFORM rpq_store.take_more(rpq_store.profile_pools(id, 'provisioned'), scopes);
 	SELECT string_agg(format('queue "%s" of policy "%s"', q.name, y.name), ', ' ORDER BY q.name) INTO queues
 	FROM rpq_store.queue AS q JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
 	WHERE q.profile_id = id AND q.deleted_at IS NULL;
@@ -229,18 +229,27 @@ COMMENT ON FUNCTION rpq.delete_profile(text) IS
 'deletes a profile at once, without provisioning. Errors: RQ006 while it is connected to a policy (the errdetail names '
 'the queues), 42704, 22023 NULL, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
 
-CREATE OR REPLACE FUNCTION rpq_store.refuse_changed(needed bigint[], taken bigint[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+-- Others may be held by who waits for ours, so they are not waited for.
+CREATE OR REPLACE FUNCTION rpq_store.take_more(needed bigint[], taken bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+	missing bigint[] := ARRAY(SELECT DISTINCT u.scope_id FROM unnest(take_more.needed) AS u (scope_id)
+							  WHERE u.scope_id <> ALL (take_more.taken) ORDER BY 1);
 BEGIN
-	IF NOT refuse_changed.needed <@ refuse_changed.taken THEN
+	IF missing = '{}' THEN
+		RETURN take_more.taken;
+	ELSIF NOT rpq_store.try_turns(rpq_store.connected(missing)) THEN
 		RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'profiles or policies changed during the call',
 			HINT = 'Try the transaction again.';
 	END IF;
+	PERFORM rpq_store.take_turns(missing);
+	RETURN take_more.taken || missing;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.refuse_changed(bigint[], bigint[]) IS
-'raises 40001 when scopes are needed whose turns were not taken, because somebody tied them to others meanwhile';
+COMMENT ON FUNCTION rpq_store.take_more(bigint[], bigint[]) IS
+'takes the turns of scopes that are needed beside those that were taken, because somebody tied them together '
+'meanwhile; 40001 when somebody else has one. Returns all';
 
 -- ---- validate, provision, reset -------------------------------------------------------------------------------------
 
@@ -333,13 +342,13 @@ BEGIN
 	FOR NO KEY UPDATE;
 	SELECT array_agg(d.id ORDER BY d.id) INTO due
 	FROM unnest(rpq_store.changed_profiles(take_profiles.tenant_id)) AS d (id) WHERE d.id = ANY (due);
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_scopes(due), scopes);
+	PERFORM rpq_store.take_more(rpq_store.profile_scopes(due), scopes);
 	RETURN coalesce(due, '{}');
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_profiles(bigint) IS
 'the profiles of a tenant that are to be provisioned, after the turns of their pools and queues and their rows were '
-'taken; 40001 when they changed meanwhile';
+'taken; 40001 when they changed meanwhile and the turns cannot be had';
 
 CREATE OR REPLACE FUNCTION rpq.provision_profiles(tenant text DEFAULT NULL) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'provision_profiles'

@@ -88,11 +88,13 @@ BEGIN
 	new_name := rpq_store.check_name('queue', connect_profile.queue);
 	scopes := rpq_store.profile_scopes(ARRAY[door_id]);
 	subject := rpq_store.take_policy(id, policy, scopes);
+	WHILE NOT rpq_store.profile_pools(door_id, 'provisioned') <@ scopes LOOP
+		scopes := rpq_store.take_more(rpq_store.profile_pools(door_id, 'provisioned'), scopes);
+	END LOOP;
 	SELECT f.* INTO door FROM rpq_store.profile AS f WHERE f.profile_id = door_id AND f.deleted_at IS NULL;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('profile', connect_profile.profile);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(door_id, 'provisioned'), scopes);
 	PERFORM rpq_store.refuse_connection(subject, door);
 	pools := rpq_store.policy_pools(id) || rpq_store.profile_pools(door_id, 'provisioned');
 	before := rpq_store.shortages(pools);

@@ -1,5 +1,14 @@
 -- Views of policies, profiles and queues.  Administrators see their tenants'; others what their groups are given.
 
+CREATE OR REPLACE FUNCTION rpq_store.unmet_part(reservation rpq.resources, used rpq.resources) RETURNS rpq.resources
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(jsonb_object_agg(a.key, CASE WHEN a.value LIKE '-%' THEN '0' ELSE a.value END), '{}')::rpq.resources
+	FROM jsonb_each_text(($1 OPERATOR(rpq.-) $2)::jsonb) AS a WHERE $1::jsonb ? a.key
+$$;
+COMMENT ON FUNCTION rpq_store.unmet_part(rpq.resources, rpq.resources) IS
+	'what is not used of a reservation, by its keys, never below zero';
+
 CREATE OR REPLACE VIEW rpq.policies WITH (security_barrier) AS
 WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_group,
@@ -10,7 +19,7 @@ SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_grou
 			  ORDER BY a.name) AS users,
 	   y.reservation, y.usage_limit, y.lending,
 	   coalesce(u.used, '') AS used,
-	   rpq_store.at_least_zero(y.reservation OPERATOR(rpq.-) coalesce(u.used, '')) AS unmet_reservation,
+	   rpq_store.unmet_part(y.reservation, coalesce(u.used, '')) AS unmet_reservation,
 	   CASE WHEN EXISTS (SELECT FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL)
 			THEN y.policy_id <> ALL ((SELECT rpq_store.unmet_policies())::bigint[]) END AS reservation_met,
 	   ARRAY(SELECT q.name FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL

@@ -2458,7 +2458,7 @@ DECLARE
 	queues bigint[] := rpq_store.group_queues(id);
 BEGIN
 	PERFORM rpq_store.take_turns(queues) WHERE cardinality(queues) > 0;
-	PERFORM rpq_store.refuse_changed(rpq_store.group_queues(id), queues);
+	queues := rpq_store.take_more(rpq_store.group_queues(id), queues);
 	SELECT g.* INTO from_group FROM rpq_store.user_group g WHERE g.group_id = id FOR KEY SHARE;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('user group', user_group);
@@ -5975,7 +5975,7 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('profile', profile);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(id, 'provisioned'), scopes);
+	PERFORM rpq_store.take_more(rpq_store.profile_pools(id, 'provisioned'), scopes);
 	SELECT string_agg(format('queue "%s" of policy "%s"', q.name, y.name), ', ' ORDER BY q.name) INTO queues
 	FROM rpq_store.queue AS q JOIN rpq_store.policy AS y ON y.policy_id = q.policy_id
 	WHERE q.profile_id = id AND q.deleted_at IS NULL;
@@ -5993,18 +5993,27 @@ COMMENT ON FUNCTION rpq.delete_profile(text) IS
 'deletes a profile at once, without provisioning. Errors: RQ006 while it is connected to a policy (the errdetail names '
 'the queues), 42704, 22023 NULL, 42501, RQ009 fenced. Organisation admins of the tenant, platform admins';
 
-CREATE FUNCTION rpq_store.refuse_changed(needed bigint[], taken bigint[]) RETURNS void
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+-- Others may be held by who waits for ours, so they are not waited for.
+CREATE FUNCTION rpq_store.take_more(needed bigint[], taken bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+	missing bigint[] := ARRAY(SELECT DISTINCT u.scope_id FROM unnest(take_more.needed) AS u (scope_id)
+							  WHERE u.scope_id <> ALL (take_more.taken) ORDER BY 1);
 BEGIN
-	IF NOT refuse_changed.needed <@ refuse_changed.taken THEN
+	IF missing = '{}' THEN
+		RETURN take_more.taken;
+	ELSIF NOT rpq_store.try_turns(rpq_store.connected(missing)) THEN
 		RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'profiles or policies changed during the call',
 			HINT = 'Try the transaction again.';
 	END IF;
+	PERFORM rpq_store.take_turns(missing);
+	RETURN take_more.taken || missing;
 END
 $$;
-COMMENT ON FUNCTION rpq_store.refuse_changed(bigint[], bigint[]) IS
-'raises 40001 when scopes are needed whose turns were not taken, because somebody tied them to others meanwhile';
+COMMENT ON FUNCTION rpq_store.take_more(bigint[], bigint[]) IS
+'takes the turns of scopes that are needed beside those that were taken, because somebody tied them together '
+'meanwhile; 40001 when somebody else has one. Returns all';
 
 -- ---- validate, provision, reset -------------------------------------------------------------------------------------
 
@@ -6097,13 +6106,13 @@ BEGIN
 	FOR NO KEY UPDATE;
 	SELECT array_agg(d.id ORDER BY d.id) INTO due
 	FROM unnest(rpq_store.changed_profiles(take_profiles.tenant_id)) AS d (id) WHERE d.id = ANY (due);
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_scopes(due), scopes);
+	PERFORM rpq_store.take_more(rpq_store.profile_scopes(due), scopes);
 	RETURN coalesce(due, '{}');
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_profiles(bigint) IS
 'the profiles of a tenant that are to be provisioned, after the turns of their pools and queues and their rows were '
-'taken; 40001 when they changed meanwhile';
+'taken; 40001 when they changed meanwhile and the turns cannot be had';
 
 CREATE FUNCTION rpq.provision_profiles(tenant text DEFAULT NULL) RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'provision_profiles'
@@ -6221,6 +6230,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
 	scopes bigint[];
+	needed bigint[];
 	subject rpq_store.policy;
 BEGIN
 	SELECT array_agg(DISTINCT s.scope_id ORDER BY s.scope_id) INTO scopes
@@ -6232,14 +6242,19 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('policy', take_policy.name);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.policy_queues(take_policy.policy_id)
-		|| rpq_store.policy_pools(take_policy.policy_id), coalesce(scopes, '{}'));
+	-- with the policy's row no queue comes or goes; profiles may until the turns of what they reach are ours
+	LOOP
+		needed := rpq_store.policy_queues(take_policy.policy_id) || rpq_store.policy_pools(take_policy.policy_id);
+		EXIT WHEN needed <@ scopes OR needed = '{}';
+		scopes := rpq_store.take_more(needed, coalesce(scopes, '{}'));
+	END LOOP;
 	RETURN subject;
 END
 $$;
 COMMENT ON FUNCTION rpq_store.take_policy(bigint, text, bigint[]) IS
 'takes the turns of all queues of a policy, of the pools that they reach and of the others given, in one call, then '
-'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues changed meanwhile';
+'the policy''s row, which is returned; 42704 when it was deleted meanwhile, 40001 when its queues '
+'changed meanwhile and their turns cannot be had';
 
 -- ---- checks ---------------------------------------------------------------------------------------------------------
 
@@ -6528,11 +6543,13 @@ BEGIN
 	new_name := rpq_store.check_name('queue', connect_profile.queue);
 	scopes := rpq_store.profile_scopes(ARRAY[door_id]);
 	subject := rpq_store.take_policy(id, policy, scopes);
+	WHILE NOT rpq_store.profile_pools(door_id, 'provisioned') <@ scopes LOOP
+		scopes := rpq_store.take_more(rpq_store.profile_pools(door_id, 'provisioned'), scopes);
+	END LOOP;
 	SELECT f.* INTO door FROM rpq_store.profile AS f WHERE f.profile_id = door_id AND f.deleted_at IS NULL;
 	IF NOT FOUND THEN
 		PERFORM rpq_store.raise_gone('profile', connect_profile.profile);
 	END IF;
-	PERFORM rpq_store.refuse_changed(rpq_store.profile_pools(door_id, 'provisioned'), scopes);
 	PERFORM rpq_store.refuse_connection(subject, door);
 	pools := rpq_store.policy_pools(id) || rpq_store.profile_pools(door_id, 'provisioned');
 	before := rpq_store.shortages(pools);
@@ -11456,6 +11473,15 @@ COMMENT ON COLUMN rpq.pool_admins.account_id IS 'id of the account that administ
 COMMENT ON COLUMN rpq.pool_admins.account IS 'name of that account';
 -- Views of policies, profiles and queues.  Administrators see their tenants'; others what their groups are given.
 
+CREATE FUNCTION rpq_store.unmet_part(reservation rpq.resources, used rpq.resources) RETURNS rpq.resources
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT coalesce(jsonb_object_agg(a.key, CASE WHEN a.value LIKE '-%' THEN '0' ELSE a.value END), '{}')::rpq.resources
+	FROM jsonb_each_text(($1 OPERATOR(rpq.-) $2)::jsonb) AS a WHERE $1::jsonb ? a.key
+$$;
+COMMENT ON FUNCTION rpq_store.unmet_part(rpq.resources, rpq.resources) IS
+	'what is not used of a reservation, by its keys, never below zero';
+
 CREATE VIEW rpq.policies WITH (security_barrier) AS
 WITH me AS MATERIALIZED (SELECT s.* FROM rpq_store.sight() s)
 SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_group,
@@ -11466,7 +11492,7 @@ SELECT y.policy_id, t.name AS tenant, y.name, y.description, g.name AS user_grou
 			  ORDER BY a.name) AS users,
 	   y.reservation, y.usage_limit, y.lending,
 	   coalesce(u.used, '') AS used,
-	   rpq_store.at_least_zero(y.reservation OPERATOR(rpq.-) coalesce(u.used, '')) AS unmet_reservation,
+	   rpq_store.unmet_part(y.reservation, coalesce(u.used, '')) AS unmet_reservation,
 	   CASE WHEN EXISTS (SELECT FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL)
 			THEN y.policy_id <> ALL ((SELECT rpq_store.unmet_policies())::bigint[]) END AS reservation_met,
 	   ARRAY(SELECT q.name FROM rpq_store.queue q WHERE q.policy_id = y.policy_id AND q.deleted_at IS NULL

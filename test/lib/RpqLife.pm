@@ -8,7 +8,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(until_true seed work_of_all_kinds contents shown violations not_refused);
+our @EXPORT = qw(until_true seed work_of_all_kinds work_through_queues contents shown violations not_refused);
 
 # Waits until the query is true, at most so many seconds.
 sub until_true
@@ -70,6 +70,29 @@ sub work_of_all_kinds
 		SELECT rpq.edit_workload(min(workload_id), priority => 3) FROM rpq_store.workload WHERE status = 'queued';
 		SELECT rpq.report_finished(workload_id) FROM rpq_store.workload WHERE request_id = 'r1';
 		SELECT rpq.stop(max(workload_id)) FROM rpq_store.workload WHERE status = 'queued' AND replicas = 1});
+	return;
+}
+
+# Policies and profiles in each state, a queue with work that waits and that runs, and one that is gone while its work
+# goes on; arrivals and an end that no cycle has counted.
+sub work_through_queues
+{
+	my ($node, $database) = @_;
+
+	$node->safe_psql($database, q{
+		SELECT rpq.create_profile('one', 'gpu=1', '{d2}'), rpq.create_profile('two', 'gpu=2', '{d2}');
+		SELECT rpq.provision_profiles(), rpq.edit_profile('two', resources => 'gpu=3', pools => '{d1}');
+		SELECT rpq.create_profile('saved', 'gpu=1/3', '{d1}');
+		SELECT rpq.create_policy('p1', 'g1', 'gpu=2', 'gpu=2', lending => 'hold', description => 'one''s'),
+			rpq.create_policy('p2', 'g1'), rpq.create_policy('p3', 'g1', 'gpu=1000');
+		SELECT rpq.connect_profile('p1', 'one', 'q1'), rpq.connect_profile('p2', 'one', 'q2'), rpq.connect_profile('p2', 'two', 'q3');
+		SELECT rpq.set_pod_template('q1', '{"image": "x"}');
+		SELECT rpq.submit(queue => q, account => 'u1', workload_type => 'training', name => q)
+		FROM unnest('{q1,q1,q1,q2,q3}'::text[]) AS q;
+		SELECT FROM rpq.schedule('d2');
+		SELECT rpq.disconnect_profile('p2', 'one');
+		SELECT rpq.submit(queue => 'q1', account => 'u2', workload_type => 'training', name => 'later');
+		SELECT rpq.report_finished(min(workload_id)) FROM rpq_store.workload WHERE name = 'q1'});
 	return;
 }
 

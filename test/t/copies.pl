@@ -28,6 +28,9 @@ my @acts = (
 	"SELECT rpq.deauthorize(pool => 'd1', accounts => '{u1}')", "SELECT rpq.grant_pool_admin(pool => 'd1', account => 'u2')",
 	"SELECT rpq.revoke_pool_admin(pool => 'd1', account => 'u1')", 'SELECT rpq.run_operations()',
 	'SELECT rpq.cancel_operation(1)', 'SELECT rpq.retry_operation(1)', "SELECT rpq.edit_account('u1', org_admin => true)",
+	"SELECT rpq.create_policy('p9', 'g1')", "SELECT rpq.edit_policy('p1', lending => 'lend')", "SELECT rpq.delete_policy('p1')",
+	"SELECT rpq.provision_profiles()", "SELECT rpq.connect_profile('p1', 'two', 'q9')", "SELECT rpq.delete_profile('one')",
+	"SELECT rpq.disconnect_profile('p1', 'one')", "SELECT rpq.submit(queue => 'q1', account => 'u1', workload_type => 'training')",
 	"SELECT rpq.delete_account('u5')", "SELECT rpq.remove_from_group('g1', '{u1}')",
 	"UPDATE rpq.members SET quota = 'gpu=1'", 'SELECT rpq_store.take_turns(array_agg(scope_id)) FROM rpq_store.turn');
 
@@ -71,6 +74,7 @@ my $burn = $node->basedir . '/burn.sql';
 append_to_file($burn, 'SELECT pg_current_xact_id();');
 $node->command_ok([ 'pgbench', '-n', '-t', long_or_short(20000, 4000), '-f', $burn, 'app' ], 'many transactions');
 work_of_all_kinds($node, 'app');
+work_through_queues($node, 'app');
 $node->safe_psql('app', q{
 	CREATE TABLE public.wishes (id int PRIMARY KEY, want rpq.resources);
 	INSERT INTO public.wishes VALUES (1, 'gpu=1/3'), (2, 'memory=1Gi');
@@ -141,7 +145,9 @@ $young->command_ok([ 'pgbench', '-n', '-t', long_or_short(25000, 5000), '-f', $b
 is(violations($young, 'app'), '', 'sound');
 $young->safe_psql('app', 'SELECT FROM rpq.schedule(); SELECT rpq.report_finished(5); SELECT FROM rpq.schedule()');
 is($young->safe_psql('app', "SELECT string_agg(workload_id::text, ' ' ORDER BY workload_id) FROM rpq_store.workload
-	WHERE status IN ('starting', 'running')"), '1 2 4 6 8', 'cycles go on');
+	WHERE status IN ('starting', 'running') AND policy_id IS NULL"), '1 2 4 6 8', 'cycles go on');
+is($young->safe_psql('app', "SELECT string_agg(name, ' ' ORDER BY name) FROM rpq_store.workload
+	WHERE status IN ('starting', 'running') AND policy_id IS NOT NULL"), 'q1 q1 q2 q3', 'also through queues');
 is(violations($young, 'app'), '', 'sound');
 $young->stop;
 $node->stop;
