@@ -1,11 +1,13 @@
 /*
  * preempt_random.h
  *
- * Random worlds of few placed workloads, in which the victims chosen are compared with the plainest reading of the rules,
- * and with all subsets: none that fits is without a victim as dear, and no part of the chosen set would do.
+ * Random worlds of few placed workloads, in which the victims chosen are compared with the plainest reading of the
+ * rules, and with all subsets: none that fits is without a victim as dear, and no part of the chosen set would do.
  */
 #ifndef TEST_PREEMPT_RANDOM_H
 #define TEST_PREEMPT_RANDOM_H
+
+#include "preempt_world.h"
 
 #define ROUNDS			20000
 #define RANDOM_PLACED	8
@@ -200,7 +202,7 @@ draw_preempt_world(uint64 number, bool policies, Lane **lane)
 {
 	static const int64 gpus[] = {500, 1000, 1000, 2000, 3000};
 	World	   *world = preempt_world();
-	int			npools = 1 + below(2);
+	int			npools;
 
 	seed_with(number);
 	npools = 1 + below(2);
@@ -215,7 +217,11 @@ draw_preempt_world(uint64 number, bool policies, Lane **lane)
 	for (int p = 0; p < 2; p++)
 		add_policy(world, "a", below(6));
 	for (int n = 1 + below(5); n > 0; n--)
-		add_node(world, psprintf("n%d", 9 - n), below(npools), below(2), 1 + below(4), 64, 64)->takes_work = below(8) > 0;
+	{
+		PoolNode   *node = add_node(world, psprintf("n%d", 9 - n), below(npools), below(2), 1 + below(4), 64, 64);
+
+		node->takes_work = below(8) > 0;
+	}
 	for (int i = 0; i < 12; i++)
 		draw_placed(world, below(world->nnodes), policies);
 	*lane = policy_lane(world, policies ? below(2) : -1, below(npools), 10 * below(4), below(3) ? 1 : 2,
