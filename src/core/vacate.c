@@ -67,8 +67,8 @@ is_gone(const Evictor *evictor, const Placed *placed, bool slow_too)
 
 /*
  * Whose pods a node hosts once the chosen victims (slow_too: slow ones as well) have left, whose room must be free on
- * it by then: 0 for nobody's.  What else it hosts than placed workloads, holds and what this plan has admitted, shows in
- * what is not free; then it stays whose it was.
+ * it by then: 0 for nobody's.  What else it hosts than placed workloads, holds and what this plan has admitted, shows
+ * in what is not free; then it stays whose it was.
  */
 int64
 account_left(const Evictor *evictor, int n, bool slow_too)
