@@ -152,7 +152,11 @@ planner_init(Planner *planner, World *world)
 			continue;
 		if (!lane->skip)
 			lane->reason = NULL;
-		candidate_init(world, lane, &line->candidate);
+		/* of most that are skipped nothing is ever asked but where they stand */
+		if (lane->skip && lane->policy < 0)
+			line->candidate.lane = lane;
+		else
+			candidate_init(world, lane, &line->candidate);
 		line->rank = candidate_has_rank(world, &line->candidate);
 		planner->heap[planner->nlines++] = line;
 	}
@@ -252,6 +256,22 @@ admit_first(Planner *planner, Spot spot)
 	pass_first_member(planner);
 }
 
+/* Whether a pool that keeps nodes back has a type that a lane may use and that has no head: a look, and no check. */
+static bool
+may_be_head(const Planner *planner, const Lane *lane)
+{
+	for (int i = 0; i < lane->npools; i++)
+	{
+		const Pool *pool = &planner->world->pools[lane->pools[i]];
+		const Room *rooms = &planner->placer->rooms[planner->placer->first_room[lane->pools[i]]];
+
+		for (int t = 0; t < pool->ntypes && !pool->best_effort; t++)
+			if (rooms[t].targets == NULL && (lane->type_allowed == NULL || lane->type_allowed[pool->types[t].type]))
+				return true;
+	}
+	return false;
+}
+
 /* The first line was blocked before, and nothing has changed since: no more than its targets are looked for. */
 static void
 pass_skipped(Planner *planner)
@@ -260,6 +280,13 @@ pass_skipped(Planner *planner)
 	Spot		spot;
 	Reason	   *reason = NULL;
 
+	if (!may_be_head(planner, line->candidate.lane))
+	{
+		remove_first(planner);
+		return;
+	}
+	if (line->candidate.total == NULL)
+		candidate_init(planner->world, line->candidate.lane, &line->candidate);
 	if (candidate_fits(planner->placer, &line->candidate, &spot, &reason))
 		remove_first(planner);
 	else if (mark_targets(planner, line) == BLOCKED_UNREAD)

@@ -254,7 +254,8 @@ typedef struct Admission
 
 /*
  * Room that former plans have held for a workload whose victims had still to stop.  In the world, what a hold takes is
- * not free, and neither is what its victims still have.
+ * not free, and neither is what its victims still have.  It counts in the limits of its lane, and in the pool's total
+ * as far as it is more than what its pending victims still count there.
  */
 typedef struct RoomHold
 {
