@@ -57,38 +57,88 @@ has_to_leave(const World *world, const Books *books, const Lane *lane, int n, in
 	return replicas <= fit ? 0 : (replicas - fit + each - 1) / each * RPQ_UNIT;
 }
 
-/* A choice of nodes of one instance type; returns what has to leave in all, or -1 when they could never hold it. */
-static inline int64
-choose_targets(const World *world, const Books *books, const Lane *lane, int p, int type, int *replicas)
+/* A node as it is when all that has an end of its own has left, and when the last of that ends. */
+static inline TimestampTz
+books_later(const Oracle *oracle, int n, Books *books)
 {
+	World	   *world = oracle->world;
+	NodeLater	later = {0};
+
+	*books = oracle->books;
+	if (world->read_later)
+		world->read_later(world, &n, 1, &later);
+	if (later.free == NULL)
+		return PG_INT64_MIN;
+	memcpy(books->free[n], later.free, sizeof(int64) * NKEYS);
+	memcpy(books->device[n], later.device_free, sizeof(int64) * world->nodes[n].ndevices);
+	return later.last;
+}
+
+static inline bool
+all_fits(const World *world, const Books *books, const Lane *lane, int n, int replicas)
+{
+	for (int k = 0; k < NKEYS; k++)
+		if (has_to_leave(world, books, lane, n, replicas, k) > 0)
+			return false;
+	return true;
+}
+
+/* What has to leave a node for one more replica, what has an end of its own left out; and how long that takes. */
+static inline int64
+cost_of_node(const Oracle *oracle, const Lane *lane, int n, int already, TimestampTz *wait)
+{
+	const World *world = oracle->world;
 	int			key = key_of_leaving(lane);
+	Books		later;
+	TimestampTz last = books_later(oracle, n, &later);
+
+	*wait = PG_INT64_MIN;
+	if (all_fits(world, &oracle->books, lane, n, already + 1))
+		return 0;
+	if (all_fits(world, &later, lane, n, already + 1))
+		*wait = last;
+	return has_to_leave(world, &later, lane, n, already + 1, key) -
+		has_to_leave(world, &later, lane, n, already, key);
+}
+
+/*
+ * A choice of nodes of one instance type; returns what has to leave in all, or -1 when they could never hold it.
+ * longest: when the last of what has only to end does so.
+ */
+static inline int64
+choose_targets(const Oracle *oracle, const Lane *lane, int p, int type, int *replicas, TimestampTz *longest)
+{
+	const World *world = oracle->world;
 	int64		sum = 0;
 
+	*longest = PG_INT64_MIN;
 	memset(replicas, 0, sizeof(int) * ORACLE_NODES);
 	for (int r = 0; r < lane->replicas; r++)
 	{
 		int			best = -1;
 		int64		least = 0;
+		TimestampTz least_wait = 0;
 
 		for (int n = 0; n < world->nnodes; n++)
 		{
-			int64		more;
+			int64		cost;
+			TimestampTz wait;
 
 			if (world->nodes[n].pool != p || world->nodes[n].type != type || !world->nodes[n].takes_work ||
 				!could_hold(world, lane, n, replicas[n]))
 				continue;
-			more = has_to_leave(world, books, lane, n, replicas[n] + 1, key) -
-				has_to_leave(world, books, lane, n, replicas[n], key);
-			if (best < 0 || more < least)
-			{
-				best = n;
-				least = more;
-			}
+			cost = cost_of_node(oracle, lane, n, replicas[n], &wait);
+			if (best >= 0 && (cost > least || (cost == least && wait >= least_wait)))
+				continue;
+			best = n;
+			least = cost;
+			least_wait = wait;
 		}
 		if (best < 0)
 			return -1;
 		replicas[best]++;
 		sum += least;
+		*longest = Max(*longest, least_wait);
 	}
 	return sum;
 }
@@ -131,6 +181,7 @@ mark_targets(Oracle *oracle, const Lane *lane, int64 workload_id)
 		const Pool *pool = &world->pools[p];
 		int			best = -1;
 		int64		least = 0;
+		TimestampTz least_wait = 0;
 		int			replicas[ORACLE_NODES];
 		int			best_replicas[ORACLE_NODES];
 		Verdict		verdict;
@@ -144,12 +195,14 @@ mark_targets(Oracle *oracle, const Lane *lane, int64 workload_id)
 		{
 			int			type = pool->types[t].type;
 			int64		leave;
+			TimestampTz wait;
 
 			if (!verdict.usable[t] || oracle->heads[p][type].set)
 				continue;
-			leave = choose_targets(world, &oracle->books, lane, p, type, replicas);
-			if (leave >= 0 && (best < 0 || leave < least))
+			leave = choose_targets(oracle, lane, p, type, replicas, &wait);
+			if (leave >= 0 && (best < 0 || leave < least || (leave == least && wait < least_wait)))
 			{
+				least_wait = wait;
 				best = type;
 				least = leave;
 				memcpy(best_replicas, replicas, sizeof(replicas));

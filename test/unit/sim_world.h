@@ -44,7 +44,7 @@ sim_take(PoolNode *node, const int64 *request, const SimPod *pod)
  * What a hold takes beyond what its own pending victims have there: of each key, and of each device.
  */
 static inline void
-sim_take_hold(const Sim *sim, const SimHold *hold, int n, PoolNode *node)
+sim_take_hold(const Sim *sim, const SimHold *hold, int n, PoolNode *node, bool later)
 {
 	int64		wants[NKEYS] = {0};
 	int64		device[SIM_DEVICES] = {0};
@@ -61,6 +61,8 @@ sim_take_hold(const Sim *sim, const SimHold *hold, int n, PoolNode *node)
 		const SimWork *victim = &sim->work[hold->victims[v].work];
 		const SimShape *shape = &sim->shapes[victim->shape];
 
+		if (later && shape->max_runtime > 0)
+			continue;
 		for (int i = 0; hold->victims[v].pending && i < shape->replicas; i++)
 		{
 			if (victim->pods[i].node != n)
@@ -83,8 +85,9 @@ sim_host(PoolNode *node, int64 account)
 	node->account = node->account == 0 || node->account == account ? account : SEVERAL_ACCOUNTS;
 }
 
+/* What pods and holds take of a node; later: when all that have a max_runtime have left. */
 static inline void
-sim_load_node(const Sim *sim, World *world, int n, PoolNode *node)
+sim_load_node(const Sim *sim, World *world, int n, PoolNode *node, bool later)
 {
 	bool		isolate = world->pools[node->pool].isolate;
 
@@ -93,7 +96,7 @@ sim_load_node(const Sim *sim, World *world, int n, PoolNode *node)
 		const SimWork *work = &sim->work[w];
 		const SimShape *shape = &sim->shapes[work->shape];
 
-		if (work->state != SIM_PLACED)
+		if (work->state != SIM_PLACED || (later && shape->max_runtime > 0))
 			continue;
 		for (int i = 0; i < shape->replicas; i++)
 			if (work->pods[i].node == n)
@@ -106,7 +109,7 @@ sim_load_node(const Sim *sim, World *world, int n, PoolNode *node)
 	for (int h = 0; h < SIM_HOLDS; h++)
 		if (sim->holds[h].used)
 		{
-			sim_take_hold(sim, &sim->holds[h], n, node);
+			sim_take_hold(sim, &sim->holds[h], n, node, later);
 			for (int i = 0; isolate && i < sim->holds[h].npods; i++)
 				if (sim->holds[h].pods[i].node == n)
 					sim_host(node, 1 + sim->work[sim->holds[h].work].account);
@@ -134,7 +137,7 @@ sim_build_nodes(const Sim *sim, World *world, SimStore *store)
 						its->capacity[2] / RPQ_UNIT);
 		node->takes_work = its->takes_work;
 		node->why_not = its->takes_work ? NULL : "cordoned";
-		sim_load_node(sim, world, n, node);
+		sim_load_node(sim, world, n, node, false);
 		for (int k = 0; k < NKEYS && !its->takes_work; k++)
 			world->pools[its->pool].unavailable[k] += Max(node->free[k], 0);
 	}
@@ -438,6 +441,40 @@ sim_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends)
 	}
 }
 
+static inline void
+sim_read_later(World *world, const int *nodes, int nnodes, NodeLater *later)
+{
+	SimStore   *store = world->store;
+	const Sim  *sim = store->sim;
+
+	for (int i = 0; i < nnodes; i++)
+	{
+		int			n = store->node[nodes[i]];
+		PoolNode	node = world->nodes[nodes[i]];
+
+		later[i].last = PG_INT64_MIN;
+		for (int w = 0; w < SIM_WORK; w++)
+		{
+			const SimShape *shape = &sim->shapes[sim->work[w].shape];
+
+			if (sim->work[w].state == SIM_PLACED && shape->max_runtime > 0 &&
+				sim_shares_node(&sim->work[w], shape, n))
+				later[i].last = Max(later[i].last, sim->work[w].started_at + shape->max_runtime);
+		}
+		later[i].free = later[i].device_free = NULL;
+		if (later[i].last == PG_INT64_MIN)
+			continue;
+		node.free = zeros();
+		memcpy(node.free, sim->nodes[n].capacity, sizeof(int64) * NKEYS);
+		node.device_free = palloc(sizeof(int64) * SIM_DEVICES);
+		for (int d = 0; d < node.ndevices; d++)
+			node.device_free[d] = RPQ_UNIT;
+		sim_load_node(sim, world, n, &node, true);
+		later[i].free = node.free;
+		later[i].device_free = node.device_free;
+	}
+}
+
 static inline World *
 sim_world(const Sim *sim)
 {
@@ -478,6 +515,7 @@ sim_world(const Sim *sim)
 	world->load_placed = sim_load_placed;
 	world->take_victims = sim_take_victims;
 	world->read_ends = sim_read_ends;
+	world->read_later = sim_read_later;
 	return world;
 }
 
