@@ -147,6 +147,7 @@ typedef struct Sim
 	int			batch;
 	int			arrivals;		/* how many of a hundred events are */
 	bool		skips;			/* what was blocked is left out while nothing changes */
+	bool		bounds;			/* of some lanes no more than a lower bound of the head is known */
 	bool		changed;		/* something was freed or set otherwise since the last cycle */
 	int			nnodes;
 	SimNode		nodes[SIM_NODES];

@@ -98,6 +98,7 @@ draw_sim(Sim *sim, uint64 number)
 	sim->now = 1000;
 	sim->arrivals = 25 + below(25);
 	sim->skips = below(2);
+	sim->bounds = below(4) == 0;
 	sim->changed = true;
 	draw_sim_pools(sim);
 	sim->nnodes = 1 + below(SIM_NODES);

@@ -331,6 +331,12 @@ sim_build_lanes(const Sim *sim, World *world, SimStore *store)
 		}
 		((Waiting *) lane->store)->members[((Waiting *) lane->store)->n - 1].attempt = work->attempt;
 	}
+	for (int l = 0; l < world->nlanes && sim->bounds; l++)
+		if ((world->lanes[l].shape + sim->cycle) % 3 == 0)
+		{
+			world->lanes[l].head_at -= 7 * (sim->cycle % 5);
+			world->lanes[l].head_id = Min(world->lanes[l].head_id, sim->cycle);
+		}
 }
 
 static inline void
