@@ -202,6 +202,65 @@ sort_placed(const Oracle *oracle, const Lane *lane, int *order)
 	}
 }
 
+/* Whether a placed workload's pods are no longer on their nodes when some victims (slow_too: slow ones as well) left. */
+static inline bool
+has_left(const Oracle *oracle, int placed, const Victims *victims, const bool *chosen, bool slow_too)
+{
+	if (oracle->gone[placed])
+		return !oracle->world->placed[placed].slow;
+	for (int i = 0; i < victims->n; i++)
+		if (victims->victim[i] == placed && chosen[i])
+			return slow_too || !oracle->world->placed[placed].slow;
+	return false;
+}
+
+/*
+ * Whose pods a node hosts when these have left, whose room is free in the books by then: nobody's when nothing is taken
+ * there; of one account's it stays its own; of several accounts' it becomes that of the one who is left, if all that is
+ * taken there is what placed workloads have.
+ */
+static inline int64
+account_left(const Oracle *oracle, const Books *books, int n, const Victims *victims, const bool *chosen,
+			 bool slow_too)
+{
+	const World *world = oracle->world;
+	int64		left[NKEYS];
+	int64		account = 0;
+
+	for (int k = 0; k < NKEYS; k++)
+		left[k] = world->nodes[n].capacity[k] - books->free[n][k];
+	if (books->account[n] == 0 || (left[0] == 0 && left[1] == 0 && left[2] == 0))
+		return 0;
+	if (books->account[n] != SEVERAL_ACCOUNTS)
+		return books->account[n];
+	for (int i = 0; i < world->nplaced; i++)
+		for (int pod = 0; pod < world->placed[i].npods; pod++)
+		{
+			if (world->placed[i].pods[pod].node != n || has_left(oracle, i, victims, chosen, slow_too))
+				continue;
+			for (int k = 0; k < NKEYS; k++)
+				left[k] -= world->placed[i].request[k];
+			account = account == 0 || account == world->placed[i].account_id ? world->placed[i].account_id :
+				SEVERAL_ACCOUNTS;
+		}
+	return left[0] == 0 && left[1] == 0 && left[2] == 0 ? account : SEVERAL_ACCOUNTS;
+}
+
+static inline void
+renew_accounts(const Oracle *oracle, Books *books, const Victims *victims, const bool *chosen, bool slow_too)
+{
+	const World *world = oracle->world;
+
+	for (int i = 0; i < victims->n; i++)
+		for (int pod = 0; chosen[i] && pod < world->placed[victims->victim[i]].npods; pod++)
+		{
+			int			n = world->placed[victims->victim[i]].pods[pod].node;
+
+			if (n >= 0 && world->pools[victims->pool].isolate)
+				books->account[n] = account_left(oracle, books, n, victims, chosen, slow_too);
+		}
+}
+
 /* The candidate on type t of pool p when these have left. */
 static inline bool
 fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bool chosen_only[], Books *books)
@@ -216,6 +275,7 @@ fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bo
 			free_total(oracle, books, &world->placed[victims->victim[i]]);
 			free_policy(books, &world->placed[victims->victim[i]]);
 		}
+	renew_accounts(oracle, books, victims, chosen_only, true);
 	memset(victims->verdict.usable, 0, sizeof(victims->verdict.usable));
 	victims->verdict.usable[t] = true;
 	check_room(oracle, &oracle->books, books, lane, victims->pool, false, &victims->verdict);

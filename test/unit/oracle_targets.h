@@ -83,6 +83,24 @@ all_fits(const World *world, const Books *books, const Lane *lane, int n, int re
 	return true;
 }
 
+/* Whether no other account's pods keep a workload off a node. */
+static inline bool
+is_open(const Oracle *oracle, const Lane *lane, int n)
+{
+	int64		account = oracle->books.account[n];
+
+	return !oracle->world->pools[oracle->world->nodes[n].pool].isolate || account == 0 || account == lane->account_id;
+}
+
+/* All that stands on a node, in a key. */
+static inline int64
+all_on_node(const World *world, const Books *books, int n, int key)
+{
+	if (key == 0)
+		return (world->nodes[n].ndevices - whole_devices(world, books, n)) * RPQ_UNIT;
+	return world->nodes[n].capacity[key] - Max(books->free[n][key], 0);
+}
+
 /* What has to leave a node for one more replica, what has an end of its own left out; and how long that takes. */
 static inline int64
 cost_of_node(const Oracle *oracle, const Lane *lane, int n, int already, TimestampTz *wait)
@@ -91,8 +109,15 @@ cost_of_node(const Oracle *oracle, const Lane *lane, int n, int already, Timesta
 	int			key = key_of_leaving(lane);
 	Books		later;
 	TimestampTz last = books_later(oracle, n, &later);
+	int64		cost = already == 0 ? all_on_node(world, &later, n, key) : 0;
 
 	*wait = PG_INT64_MIN;
+	if (!is_open(oracle, lane, n))
+	{
+		if (cost == 0)
+			*wait = last;
+		return cost;
+	}
 	if (all_fits(world, &oracle->books, lane, n, already + 1))
 		return 0;
 	if (all_fits(world, &later, lane, n, already + 1))
@@ -156,7 +181,7 @@ set_head(Oracle *oracle, const Lane *lane, int64 workload_id, int p, int type, c
 	head->until = PG_INT64_MIN;
 	for (int n = 0; n < world->nnodes; n++)
 	{
-		bool		leaves = false;
+		bool		leaves = replicas[n] > 0 && !is_open(oracle, lane, n);
 
 		head->target[n] = replicas[n] > 0;
 		for (int k = 0; k < NKEYS && replicas[n] > 0; k++)

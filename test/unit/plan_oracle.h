@@ -221,19 +221,43 @@ keep_no_more_free(const World *world, Books *books, const Books *before)
 	}
 }
 
+/* Where room is held, a node hosts those who have still to stop, and the candidate. */
+static inline void
+host_both(const World *world, Books *later, const Books *now, const Lane *lane, const Verdict *verdict)
+{
+	for (int n = 0; n < world->nnodes; n++)
+	{
+		bool		holds = false;
+
+		for (int i = 0; i < lane->replicas; i++)
+			holds |= verdict->pods[i].node == n;
+		if (!world->pools[world->nodes[n].pool].isolate)
+			continue;
+		if (!holds)
+			later->account[n] = now->account[n];
+		else
+			later->account[n] = now->account[n] == 0 || now->account[n] == lane->account_id ? lane->account_id :
+				SEVERAL_ACCOUNTS;
+	}
+}
+
 /* The victims go, now or soon, and the candidate is admitted, or room is held for it. */
 static inline void
 preempt(Oracle *oracle, Lane *lane, const Member *member, const Victims *victims)
 {
 	World	   *world = oracle->world;
 	Placed	   *placed[ORACLE_PLACED];
+	bool		all[ORACLE_PLACED];
 	Books		now;			/* without those that go at once */
 	Books		later;			/* without all of them, with the candidate */
 	bool		slow = false;
 	int			total = limit_index(oracle, world->pools[victims->pool].total);
 
 	for (int i = 0; i < victims->n; i++)
+	{
 		placed[i] = &world->placed[victims->victim[i]];
+		all[i] = true;
+	}
 	if (world->take_victims)
 		world->take_victims(world, placed, victims->n);
 	now = oracle->books;
@@ -246,7 +270,6 @@ preempt(Oracle *oracle, Lane *lane, const Member *member, const Victims *victims
 		preemption->rank = i + 1;
 		preemption->lane = lane;
 		preemption->member = *member;
-		oracle->gone[victims->victim[i]] = true;
 		free_policy(&now, placed[i]);
 		slow |= placed[i]->slow;
 		if (placed[i]->slow)
@@ -255,6 +278,7 @@ preempt(Oracle *oracle, Lane *lane, const Member *member, const Victims *victims
 		free_total(oracle, &now, placed[i]);
 		free_limits(oracle, &now, placed[i]);
 	}
+	renew_accounts(oracle, &now, victims, all, false);
 	later = victims->verdict.after;
 	charge(oracle, &later, world->pools[victims->pool].total, lane);
 	if (slow)
@@ -266,6 +290,10 @@ preempt(Oracle *oracle, Lane *lane, const Member *member, const Victims *victims
 	else
 		fill_admission(&oracle->admissions[oracle->nadmissions++], lane, member, victims->pool, victims->pool, world,
 					   &victims->verdict);
+	for (int i = 0; i < victims->n; i++)
+		oracle->gone[victims->victim[i]] = true;
+	if (slow)
+		host_both(world, &later, &now, lane, &victims->verdict);
 	oracle->books = now;
 	memcpy(oracle->books.free, later.free, sizeof(now.free));
 	memcpy(oracle->books.device, later.device, sizeof(now.device));

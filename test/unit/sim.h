@@ -29,6 +29,7 @@ typedef struct SimNode
 {
 	bool		exists;
 	bool		takes_work;
+	bool		shrunk;			/* its machine has less than it had: more may be taken than there is */
 	bool		executor;		/* one reports from it: what it runs stops only some time after it was told to */
 	int			pool;
 	int			type;

@@ -22,9 +22,11 @@ typedef struct SimHistory
 static inline const char *
 check_nodes(const World *after)
 {
+	const SimStore *store = after->store;
+
 	for (int n = 0; n < after->nnodes; n++)
 	{
-		for (int k = 0; k < NKEYS; k++)
+		for (int k = 0; k < NKEYS && !store->sim->nodes[store->node[n]].shrunk; k++)
 			if (after->nodes[n].free[k] < 0)
 				return "more is taken of a node than it has";
 		for (int d = 0; d < after->nodes[n].ndevices; d++)
@@ -39,6 +41,16 @@ is_over(const UsageLimit *limit, const Lane *lane)
 {
 	for (int k = 0; k < NKEYS; k++)
 		if (lane->request[k] > 0 && limit->max[k] != RPQ_UNLIMITED && limit->used[k] > limit->max[k])
+			return true;
+	return false;
+}
+
+/* Whether a pool may have less than is taken of it. */
+static inline bool
+is_shrunk(const Sim *sim, int pool)
+{
+	for (int n = 0; n < sim->nnodes; n++)
+		if (sim->nodes[n].pool == pool && sim->nodes[n].shrunk)
 			return true;
 	return false;
 }
@@ -62,7 +74,7 @@ check_admission(const World *world, const World *after, const Admission *admissi
 	if (lane->policy >= 0 && after->policies[lane->policy].limit &&
 		is_over(after->policies[lane->policy].limit, lane))
 		return "a policy is over its limit";
-	if (admission->pool == admission->home && is_over(after->pools[admission->pool].total, lane))
+	if (admission->pool == admission->home && !is_shrunk(store->sim, admission->pool) && is_over(after->pools[admission->pool].total, lane))
 		return "a pool is over its total";
 	for (int q = 0; lane->policy < 0 && q < store->sim->nquotas; q++)
 		if (store->quotas[q]->pool == admission->home && store->sim->quotas[q].account == lane->account_id - 1 &&

@@ -59,6 +59,7 @@ draw_sim_pools(Sim *sim)
 		pool->pay_as_you_go = below(10) == 0;
 		pool->allow_guarantee = below(4) > 0;
 		pool->best_effort = below(3) == 0;
+		pool->isolate = pool->exclusive && below(3) == 0;
 		pool->min_runtime = below(4) == 0 ? 10 * below(4) : 0;
 	}
 }

@@ -253,7 +253,7 @@ sim_change_node(Sim *sim)
 	int			n = below(sim->nnodes);
 	SimNode    *node = &sim->nodes[n];
 
-	switch (below(4))
+	switch (below(5))
 	{
 		case 0:
 			node->takes_work = false;
@@ -266,6 +266,10 @@ sim_change_node(Sim *sim)
 			break;
 		case 2:
 			node->executor = !node->executor;
+			break;
+		case 3:
+			node->capacity[1] = below(17) * RPQ_UNIT;
+			node->shrunk = true;
 			break;
 		default:
 			node->takes_work = !node->takes_work;
