@@ -160,11 +160,14 @@ keep_head(Lane *lane, const Member *member)
 	lane->head_id = member->workload_id;
 }
 
-/* That room is held for its only member, or its last, is the reason of a lane that has no other. */
+/*
+ * That room is held is the reason of a lane of which nobody else waits.  One that is found blocked without being read has
+ * another by then; held counts the lane's workloads for which room is held.
+ */
 static void
-keep_reason(Lane *lane, Reason *reason)
+keep_reason(Lane *lane, int64 held, Reason *reason)
 {
-	if (lane->considered && lane->reason == NULL)
+	if (lane->considered && (lane->reason == NULL || held >= lane->waiting))
 		lane->reason = reason;
 }
 
@@ -173,7 +176,11 @@ keep_heads(Planner *planner)
 {
 	World	   *world = planner->world;
 	CyclePlan  *plan = planner->plan;
+	int64	   *held_of;
 
+	if (world->nholds + plan->nheld == 0)
+		return;
+	held_of = palloc0(sizeof(int64) * (world->nlanes + 1));
 	for (int i = 0; i < world->nholds; i++)
 	{
 		const RoomHold *hold = &world->holds[i];
@@ -181,8 +188,9 @@ keep_heads(Planner *planner)
 		if (hold->lane == NULL || hold->admitted)
 			continue;
 		keep_head(hold->lane, &hold->member);
-		keep_reason(hold->lane, reason_of_hold(world, hold->pool, hold->type, hold->pods, hold->npods,
-											   hold->npending, hold->nvictims));
+		keep_reason(hold->lane, ++held_of[hold->lane - world->lanes],
+					reason_of_hold(world, hold->pool, hold->type, hold->pods, hold->npods, hold->npending,
+								   hold->nvictims));
 	}
 	for (int i = 0, p = 0; i < plan->nheld; i++)
 	{
@@ -201,7 +209,8 @@ keep_heads(Planner *planner)
 				break;
 		}
 		keep_head(held->lane, &held->member);
-		keep_reason(held->lane, reason_of_hold(world, held->pool, held->type, held->pods, held->npods, npending,
-											   nvictims));
+		keep_reason(held->lane, ++held_of[held->lane - world->lanes],
+					reason_of_hold(world, held->pool, held->type, held->pods, held->npods, npending, nvictims));
 	}
+	pfree(held_of);
 }

@@ -78,7 +78,7 @@ compare_reasons(const SimCycle *cycle)
 		const Waiting *waiting = lane->store;
 		const LaneState *right = &cycle->oracle->lanes[l];
 
-		if (lane->skip || waiting->n == 0 || (cycle->plan->more && !right->blocked))
+		if (lane->skip || waiting->n + right->nheld == 0 || (cycle->plan->more && !right->blocked))
 			continue;
 		if (!lane->considered)
 			return "a lane that was not considered";
