@@ -31,4 +31,7 @@ extern void placed_load(World *world);
 extern void placed_take_victims(World *world, Placed **victims, int nvictims);
 extern void placed_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends);
 
+/* load_later.c: World.read_later. */
+extern void placed_read_later(World *world, const int *nodes, int nnodes, NodeLater *later);
+
 #endif							/* RPQ_STORE_PLACED_H */
