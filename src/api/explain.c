@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "api/api.h"
+#include "api/sentence.h"
 #include "rpq.h"
 #include "store/cycle.h"
 #include "store/spi.h"
@@ -112,45 +113,15 @@ way_out_with_pods(const Explained *ex, const Check *check)
 	return text.data;
 }
 
-/* A sentence without the id of the workload that it names as being ahead. */
-static const char *
-without_id(const char *text)
-{
-	const char *at = text == NULL ? NULL : strstr(text, "workload ");
-	const char *end;
-
-	if (at == NULL)
-		return text;
-	end = at + strlen("workload ");
-	end += strspn(end, "0123456789 ");
-	return psprintf("%.*sanother workload %s", (int) (at - text), text, end);
-}
-
-/* Whether the one that is ahead, which begins the sentence, may be named. */
-static bool
-may_be_named(const Explained *ex, const Check *check)
-{
-	long long	id;
-	Object		object;
-
-	return sscanf(check->detail, "workload %lld", &id) != 1 ||
-		(rpq_object_by_id(ex->reader, KIND_WORKLOAD, id, &object) && rpq_sees(ex->reader, &object));
-}
-
 static void
 put_check(Explained *ex, const Check *check)
 {
 	Book	   *book = ex->book;
-	const char *detail = check->detail;
-	const char *way_out = check->way_out;
+	const char *detail = sentence_for(ex->reader, check->detail);
+	const char *way_out = sentence_for(ex->reader, check->way_out);
 	Datum		values[7];
 	bool		nulls[7] = {false};
 
-	if (check->code == REASON_BEHIND && !check->passed && !may_be_named(ex, check))
-	{
-		detail = without_id(detail);
-		way_out = without_id(way_out);
-	}
 	if (way_out != NULL && check->node >= 0)
 		way_out = way_out_with_pods(ex, check);
 	values[0] = Int32GetDatum(++ex->step);

@@ -20,6 +20,7 @@
 
 #include "api/api.h"
 #include "api/due.h"
+#include "api/sentence.h"
 #include "rpq.h"
 #include "store/cycle.h"
 #include "store/sets.h"
@@ -224,6 +225,8 @@ put_waiting(Output *output, CyclePlan *plan, const bool *show)
 	int64	   *scopes = palloc(sizeof(int64) * Max(world->nlanes, 1));
 	int64	   *shapes = palloc(sizeof(int64) * Max(world->nlanes, 1));
 	int64	   *admitted = palloc(sizeof(int64) * Max(plan->nadmissions, 1));
+	const char **sentences = palloc0(sizeof(char *) * Max(world->nlanes, 1));
+	const Caller *reader = rpq_known_caller();
 	Datum		values[2];
 	uint64		rows;
 	int			n = 0;
@@ -251,9 +254,10 @@ put_waiting(Output *output, CyclePlan *plan, const bool *show)
 
 		if (bsearch(&id, admitted, plan->nadmissions, sizeof(int64), id_order) != NULL)
 			continue;
+		if (lane->reason != NULL && sentences[i] == NULL)
+			sentences[i] = sentence_for(reader, reason_sentence(world, lane->reason));
 		put_row(output, id, "waiting", NULL, (Datum) 0,
-				lane->reason == NULL ? "not_considered_yet" : reason_code_name(lane->reason->code),
-				lane->reason == NULL ? NULL : reason_sentence(world, lane->reason));
+				lane->reason == NULL ? "not_considered_yet" : reason_code_name(lane->reason->code), sentences[i]);
 	}
 	SPI_freetuptable(SPI_tuptable);
 }

@@ -102,6 +102,11 @@ BEGIN
 END $$;
 SELECT is(replace(t.reads('boss', :behind), :'head', 'N'), 'workload N is ahead in pool "p3" - workload N is ahead in pool "p3" - workload N is ahead in pool "p3" | must wait until workload N has started; with a max_runtime it would not have to', 'administrators are told which');
 SELECT is(t.reads('u2', :behind), 'another workload is ahead in pool "p3" - another workload is ahead in pool "p3" - another workload is ahead in pool "p3" | must wait until another workload has started; with a max_runtime it would not have to', 'its owner is not');
+BEGIN;
+SET LOCAL rpq.account = 'u2';
+SELECT reason AS planned FROM rpq.schedule(pool => 'p3', dry_run => true) WHERE workload = :behind \gset
+COMMIT;
+SELECT is(:'planned'::text, 'another workload is ahead in pool "p3"', 'nor by a dry run');
 SELECT t.submit('p3', '1', 'u1') AS mine, t.pass() AS x \gset
 SELECT t.pass() AS x \gset
 SELECT matches(t.reads('u1', :mine), 'workload ' || :head || ' is ahead', 'but of its own work');
