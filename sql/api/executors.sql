@@ -266,7 +266,7 @@ BEGIN
 	END IF;
 	PERFORM rpq_store.note_sign(subject, rpq_store.check_reported(sync_node.capacity));
 	IF rpq_store.note_report(subject, runs, ends, (rpq_store.caller()).actor) THEN
-		PERFORM rpq_store.wake();
+		PERFORM rpq_store.wake(n.pool_id) FROM rpq_store.node AS n WHERE n.node_id = subject;
 	END IF;
 	-- Answer and record are one statement, on one snapshot: what is handed out and not recorded, since its attempt ends
 	-- meanwhile, would have devices that nobody knows of.

@@ -44,6 +44,14 @@ COMMENT ON FUNCTION rpq_store.wake() IS
 worker.';
 REVOKE ALL ON FUNCTION rpq_store.wake() FROM PUBLIC;
 
+CREATE OR REPLACE FUNCTION rpq_store.wake(scope_id bigint) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_wake_scope';
+COMMENT ON FUNCTION rpq_store.wake(bigint) IS
+'The same for what concerns one pool or queue alone: the others are not looked at.';
+REVOKE ALL ON FUNCTION rpq_store.wake(bigint) FROM PUBLIC;
+
 CREATE OR REPLACE FUNCTION rpq_store.require_worker() RETURNS void
 LANGUAGE c VOLATILE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp

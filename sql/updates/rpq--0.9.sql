@@ -3993,7 +3993,7 @@ BEGIN
 	END IF;
 	PERFORM rpq_store.note_sign(subject, rpq_store.check_reported(sync_node.capacity));
 	IF rpq_store.note_report(subject, runs, ends, (rpq_store.caller()).actor) THEN
-		PERFORM rpq_store.wake();
+		PERFORM rpq_store.wake(n.pool_id) FROM rpq_store.node AS n WHERE n.node_id = subject;
 	END IF;
 	-- Answer and record are one statement, on one snapshot: what is handed out and not recorded, since its attempt ends
 	-- meanwhile, would have devices that nobody knows of.
@@ -9456,6 +9456,14 @@ COMMENT ON FUNCTION rpq_store.wake() IS
 'Wakes the worker of this database when, and if, the present transaction commits. Nothing happens where there is no
 worker.';
 REVOKE ALL ON FUNCTION rpq_store.wake() FROM PUBLIC;
+
+CREATE FUNCTION rpq_store.wake(scope_id bigint) RETURNS void
+LANGUAGE c STRICT VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS 'MODULE_PATHNAME', 'rpq_wake_scope';
+COMMENT ON FUNCTION rpq_store.wake(bigint) IS
+'The same for what concerns one pool or queue alone: the others are not looked at.';
+REVOKE ALL ON FUNCTION rpq_store.wake(bigint) FROM PUBLIC;
 
 CREATE FUNCTION rpq_store.require_worker() RETURNS void
 LANGUAGE c VOLATILE PARALLEL SAFE

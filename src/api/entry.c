@@ -3,7 +3,8 @@
  *
  * One row of the ledger, written without an executor run: what submit, enqueue and edit add.
  *
- * Writes entry, which is append-only: an entry waits for nobody and nobody waits for it.
+ * Writes entry, which is append-only: an entry waits for nobody and nobody waits for it.  At commit the worker is woken
+ * for its scope.
  */
 #include "postgres.h"
 
@@ -14,6 +15,7 @@
 
 #include "api/entry.h"
 #include "store/row_writer.h"
+#include "worker/worker.h"
 
 static RowWriter entries = {
 	"entry", "entry_id",
@@ -64,4 +66,5 @@ write_entry(const EntryRow *entry)
 	nulls[17] = entry->resources == NULL;
 	put_id(entry->lender_id, &values[18], &nulls[18]);
 	row_writer_insert(&entries, values, nulls);
+	rpq_wake_for(entry->scope_id);
 }

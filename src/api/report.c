@@ -203,7 +203,6 @@ rpq_report_finished(PG_FUNCTION_ARGS)
 	if (is_outcome(outcome) && finish_own(fcinfo, outcome))
 	{
 		SPI_finish();
-		rpq_wake_at_commit();
 		PG_RETURN_BOOL(true);
 	}
 	begin_report(fcinfo, "report_finished", &report);

@@ -559,6 +559,7 @@ run_due(CycleSum *sum)
 	if (n == 0)
 		return;
 	due = cycle_try_turns(due, n, &n);
+	due_processed(due, n);
 	qsort(due, n, sizeof(int64), set_order);
 	for (int i = 0; i < n; i += size)
 	{

@@ -27,7 +27,6 @@
 #include "store/row_writer.h"
 #include "store/shape.h"
 #include "store/spi.h"
-#include "worker/worker.h"
 
 PG_FUNCTION_INFO_V1(rpq_submit);
 
@@ -422,6 +421,5 @@ rpq_submit(PG_FUNCTION_ARGS)
 	SPI_connect();
 	id = submit(fcinfo);
 	SPI_finish();
-	rpq_wake_at_commit();
 	PG_RETURN_INT64(id);
 }

@@ -281,8 +281,8 @@ rpq_stop(PG_FUNCTION_ARGS)
 	if (stopped)
 		record_if_administrative(caller, w->parts.account_id, "stop", id, status_object(w->status),
 								 status_object("stopped"));
+	rpq_wake_for(w->parts.scope_id);
 	SPI_finish();
-	rpq_wake_at_commit();
 	PG_RETURN_BOOL(stopped);
 }
 
@@ -305,8 +305,8 @@ rpq_delete_workload(PG_FUNCTION_ARGS)
 	if (hidden)
 		record_if_administrative(caller, w->parts.account_id, "delete_workload", id, status_object(w->status),
 								 (Datum) 0);
+	rpq_wake_for(w->parts.scope_id);
 	SPI_finish();
-	rpq_wake_at_commit();
 	PG_RETURN_BOOL(hidden);
 }
 
@@ -420,7 +420,6 @@ rpq_enqueue(PG_FUNCTION_ARGS)
 	write_entry(&entry);
 	record_if_administrative(caller, owner, "enqueue", w->id, status_object(w->status), status_object("queued"));
 	SPI_finish();
-	rpq_wake_at_commit();
 	PG_RETURN_BOOL(true);
 }
 

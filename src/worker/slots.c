@@ -6,7 +6,7 @@
  * The protocol
  *
  * There is an array of slots, one for a database, as many as max_worker_processes allows workers.  One lock guards it
- * all, except for three atomic fields of a slot (see "Wake").  The lock is held for copies only, never over a wait.
+ * all, except for the atomic fields of a slot (see "Wake").  The lock is held for copies only, never over a wait.
  *
  * Life of a slot.  The launcher gives a slot to a database and makes it STARTING, with a new generation, before it
  * asks the postmaster for a worker.  The worker brings the generation along and claims the slot (LIVE); it leaves at
@@ -28,7 +28,8 @@
  * of the process whose number stands in procno.  All this happens without the lock: the latch lives in the process
  * array for good, so a number that has just become stale wakes a stranger, who looks around and goes on.  The worker
  * clears dirty before it starts a cycle, and a waker sets it after its transaction has become visible; so either the
- * cycle sees the transaction, or the flag is set after it was cleared and the latch with it.
+ * cycle sees the transaction, or the flag is set after it was cleared and the latch with it.  What the transaction was
+ * about is said before dirty is set, and read and cleared after dirty was cleared; so it is never said in vain.
  *
  * After a crash the postmaster calls the start-up hook again, and everything begins from nothing.
  */
@@ -110,6 +111,9 @@ start_shared_memory(void)
 			pg_atomic_init_u32(&slot->dboid, InvalidOid);
 			pg_atomic_init_u32(&slot->procno, RPQ_NO_PROC);
 			pg_atomic_init_u32(&slot->dirty, 0);
+			pg_atomic_init_u32(&slot->touched_all, 0);
+			for (int word = 0; word < RPQ_TOUCHED_WORDS; word++)
+				pg_atomic_init_u64(&slot->touched[word], 0);
 		}
 	}
 	LWLockRelease(AddinShmemInitLock);

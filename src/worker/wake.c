@@ -7,7 +7,7 @@
  * There is one transaction callback for the whole library.  A commit that asked for nothing pays for a function call
  * and two tests.  At abort everything asked for is forgotten, except that a hold ends either way.  A subtransaction
  * that is rolled back may leave its wish behind: a spurious wake does no harm.  PREPARE TRANSACTION forgets the wishes
- * as well; what a prepared transaction wrote is found by the next cycle after its commit.
+ * as well; what a prepared transaction wrote is found when the worker next looks at all scopes after its commit.
  */
 #include "postgres.h"
 
@@ -20,9 +20,16 @@
 #include "worker/worker.h"
 
 PG_FUNCTION_INFO_V1(rpq_wake);
+PG_FUNCTION_INFO_V1(rpq_wake_scope);
 PG_FUNCTION_INFO_V1(rpq_poke_launcher);
 
 static bool wake_wanted = false;
+
+/* what for: these scopes, or any */
+#define MAX_TOUCHED 64
+static int	ntouched = 0;
+static int64 touched[MAX_TOUCHED];
+static bool touched_all = false;
 
 /* what is rarely asked for; other_wishes tells whether there is any of it */
 static bool other_wishes = false;
@@ -36,6 +43,61 @@ void
 rpq_wake_at_commit(void)
 {
 	wake_wanted = true;
+	touched_all = true;
+}
+
+void
+rpq_wake_for(int64 scope_id)
+{
+	wake_wanted = true;
+	/* as a rule a transaction is about one scope */
+	if (touched_all || (ntouched > 0 && touched[ntouched - 1] == scope_id))
+		return;
+	if (ntouched == MAX_TOUCHED)
+		touched_all = true;
+	else
+		touched[ntouched++] = scope_id;
+}
+
+/* The worker forgets what it was woken for only by reading it, so whoever reads has to remember. */
+bool
+rpq_take_touched(uint64 *words)
+{
+	int			index = rpq_worker_shared == NULL ? -1 : rpq_slot_find(MyDatabaseId);
+	RpqWorkerSlot *slot;
+
+	if (index < 0)
+		return false;
+	slot = &rpq_worker_shared->slots[index];
+	for (int i = 0; i < RPQ_TOUCHED_WORDS; i++)
+	{
+		words[i] = pg_atomic_read_u64(&slot->touched[i]) == 0 ? 0 :
+			pg_atomic_exchange_u64(&slot->touched[i], 0);
+	}
+	return pg_atomic_exchange_u32(&slot->touched_all, 0) == 0;
+}
+
+/* Before dirty is set. */
+static void
+say_what_for(RpqWorkerSlot *slot)
+{
+	if (touched_all)
+		pg_atomic_write_u32(&slot->touched_all, 1);
+	for (int i = 0; i < ntouched && !touched_all; i++)
+	{
+		uint64		bit = (uint64) touched[i] % RPQ_TOUCHED_BITS;
+
+		pg_atomic_fetch_or_u64(&slot->touched[bit / 64], UINT64CONST(1) << (bit % 64));
+	}
+	pg_memory_barrier();
+}
+
+static void
+forget_wake(void)
+{
+	wake_wanted = false;
+	touched_all = false;
+	ntouched = 0;
 }
 
 /* At commit the launcher tries a worker for the database; with InvalidOid it looks through the databases again. */
@@ -80,6 +142,7 @@ wake_worker(void)
 
 	if (pg_atomic_read_u32(&slot->procno) == RPQ_NO_PROC)
 		return;
+	say_what_for(slot);
 	if (pg_atomic_exchange_u32(&slot->dirty, 1) != 0)
 		return;
 	procno = pg_atomic_read_u32(&slot->procno);
@@ -114,15 +177,15 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (wake_wanted)
 			{
-				wake_wanted = false;
 				wake_worker();
+				forget_wake();
 			}
 			if (other_wishes)
 				fulfil_other_wishes(true);
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			wake_wanted = false;
+			forget_wake();
 			if (other_wishes)
 				fulfil_other_wishes(false);
 			break;
@@ -141,6 +204,13 @@ Datum
 rpq_wake(PG_FUNCTION_ARGS)
 {
 	rpq_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+Datum
+rpq_wake_scope(PG_FUNCTION_ARGS)
+{
+	rpq_wake_for(PG_GETARG_INT64(0));
 	PG_RETURN_VOID();
 }
 

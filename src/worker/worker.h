@@ -18,8 +18,20 @@
 extern void rpq_worker_init(void);
 extern void rpq_wake_init(void);
 
-/* Whoever wrote something that a cycle should see soon: the worker is woken when, and if, this transaction commits. */
+/*
+ * Whoever wrote something that a cycle should see soon: the worker is woken when, and if, this transaction commits.  The
+ * second says that it is about this scope and nothing else; after the first the worker looks at all of them.
+ */
 extern void rpq_wake_at_commit(void);
+extern void rpq_wake_for(int64 scope_id);
+
+/*
+ * For the worker: a bit for each remainder of a scope's id by RPQ_TOUCHED_BITS that somebody has woken it for since it
+ * asked last.  False: it has to look at all scopes.
+ */
+#define RPQ_TOUCHED_BITS	4096
+#define RPQ_TOUCHED_WORDS	(RPQ_TOUCHED_BITS / 64)
+extern bool rpq_take_touched(uint64 *words);
 
 /* Raises 55000 with the way out when the library was not preloaded, for a call that makes no sense without a worker. */
 extern void rpq_require_worker(void);
@@ -56,6 +68,8 @@ typedef struct RpqWorkerSlot
 	pg_atomic_uint32 dboid;
 	pg_atomic_uint32 procno;	/* of the worker; RPQ_NO_PROC when there is none */
 	pg_atomic_uint32 dirty;		/* something was committed since the last cycle began */
+	pg_atomic_uint32 touched_all;	/* and it may be in any scope */
+	pg_atomic_uint64 touched[RPQ_TOUCHED_WORDS];	/* or in scopes with these bits; set before dirty */
 
 	/* under the lock */
 	RpqSlotPhase phase;
