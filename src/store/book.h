@@ -182,6 +182,18 @@ typedef struct NodeRow
 #define UNKNOWN_ACCOUNT	(-2)	/* in NodeRow.account: not looked up, since nothing depends on it yet */
 
 typedef struct Kept Kept;
+typedef struct Policies Policies;
+
+/* A queue as it was read, beside its scope. */
+typedef struct QueueRow
+{
+	int64		policy_id;
+	int64		profile_id;
+	const char *name;
+	bool		deleted;
+	int			nroute;
+	int		   *route;			/* [nroute]; positions in book->scopes */
+} QueueRow;
 
 typedef struct Book
 {
@@ -199,6 +211,8 @@ typedef struct Book
 	Scope	   *scopes;			/* by id */
 	int			nsets;
 	BookSet    *sets;
+	QueueRow   *queues;			/* [nscopes], of those that are queues; NULL: there is none */
+	Policies   *policies;		/* load_policies.c */
 	int			npools;			/* of the scopes; as many as world->npools */
 	Scope	  **pools;			/* [npools]; parallel to world->pools */
 	HTAB	   *cells;
@@ -230,7 +244,6 @@ typedef struct Book
 	bool		all_nodes;		/* false: only those that lose pods were loaded */
 
 	void	   *accounts;		/* load_limits.c: rights and quotas, while the World is made */
-	void	   *policies;		/* load_policies.c: policies, likewise */
 	World	   *world;			/* NULL: nothing to decide */
 	LaneRow   **lane_rows;		/* parallel to world->lanes */
 	int64		nset_aside;

@@ -288,8 +288,8 @@ cycle_open(const int64 *scopes, int n, CycleUse use)
 	book->snapshot = GetActiveSnapshot();
 	book->seen = OidFunctionCall0(F_PG_CURRENT_SNAPSHOT);
 	book_load_turns(book, scopes, n);
-	book_load_queues(book);
 	keep_open(book);
+	book_load_queues(book);
 	book_init_tables(book);
 	book_read_entries(book);
 	book_free_pods(book);

@@ -15,8 +15,8 @@
  * What a transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
  * back, it is thrown away.
  *
- * Past the functions a superuser may change a node without taking a turn; the statement trigger that announces
- * changes of configuration makes every session forget what it keeps.
+ * Past the functions a superuser may change a node, a queue or a policy without taking a turn; the statement triggers
+ * that announce changes of configuration make every session forget what it keeps.
  *
  * Nothing is shared between processes, and nothing here reads or writes a table.
  */
@@ -59,12 +59,15 @@ struct Kept
 	int			nnodes;
 	NodeRow    *nodes;
 	bool		all_nodes;
+	QueueRow   *queues;
+	Policies   *policies;
 	struct Kept *next;
 };
 
 static Kept *all_kept = NULL;
-static Oid	node_oid = InvalidOid;
-static bool nodes_changed = false;
+static const char *const kept_tables[] = {"node", "policy", "profile_pool", "queue"};
+static Oid	table_oids[lengthof(kept_tables)];
+static bool tables_changed = false;
 
 static void
 forget(Kept *kept)
@@ -118,21 +121,26 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionI
 		forget_uncommitted();
 }
 
-/* Nodes that somebody changed past the functions, who took no turn: a trigger on the table announces it. */
+/* What somebody changed past the functions, who took no turn: triggers on the tables announce it. */
 static void
 relation_changed(Datum arg, Oid relid)
 {
-	if (relid == InvalidOid || relid == node_oid)
-		nodes_changed = true;
+	if (relid == InvalidOid)
+		tables_changed = true;
+	for (int i = 0; i < lengthof(kept_tables); i++)
+		tables_changed = tables_changed || relid == table_oids[i];
 }
 
 static void
-forget_if_nodes_changed(void)
+forget_if_tables_changed(void)
 {
-	while (nodes_changed && all_kept != NULL)
+	Oid			namespace = get_namespace_oid("rpq_store", false);
+
+	while (tables_changed && all_kept != NULL)
 		forget(all_kept);
-	nodes_changed = false;
-	node_oid = get_relname_relid("node", get_namespace_oid("rpq_store", false));
+	tables_changed = false;
+	for (int i = 0; i < lengthof(kept_tables); i++)
+		table_oids[i] = get_relname_relid(kept_tables[i], namespace);
 }
 
 void
@@ -253,6 +261,8 @@ take_over(Book *book, const Kept *kept)
 	book->nnodes = kept->nnodes;
 	book->nodes = kept->nodes;
 	book->all_nodes = kept->all_nodes;
+	book->queues = kept->queues;
+	book->policies = kept->policies;
 }
 
 void
@@ -264,7 +274,7 @@ keep_open(Book *book)
 	book->context = CurrentMemoryContext;
 	if (!book->keep || book->nsets != 1)
 		return;
-	forget_if_nodes_changed();
+	forget_if_tables_changed();
 	turns = palloc0(sizeof(TurnMark) * book->nscopes);
 	for (int i = 0; i < book->nscopes; i++)
 	{
@@ -396,5 +406,7 @@ keep_close(Book *book)
 	kept->nnodes = book->nnodes;
 	kept->nodes = book->nodes;
 	kept->all_nodes = true;
+	kept->queues = book->queues;
+	kept->policies = book->policies;
 	kept->state = KEPT_WRITTEN;
 }

@@ -41,12 +41,11 @@ typedef struct PolicyRow
 	bool		hold;
 } PolicyRow;
 
-/* Lives only while one World is made. */
-typedef struct Policies
+struct Policies
 {
 	int			n;
 	PolicyRow  *rows;			/* [n]; ascending by id */
-} Policies;
+};
 
 static int
 id_order(const void *a, const void *b)
@@ -75,56 +74,43 @@ unique_ids(int64 *ids, int n)
 /* ---------------------------------------------------------------- queues */
 
 /* A scope for which there is no queue at the snapshot is treated as a deleted one. */
-void
-book_load_queues(Book *book)
+static void
+read_queues(Book *book, const int64 *ids, int n)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
-	Datum		values[1];
-	uint64		rows;
-	int			n = 0;
+	Datum		values[1] = {rpq_int8_array(ids, n)};
+	uint64		rows = rpq_exec_at(&load_queues, values, NULL, book->snapshot, true);
 
-	for (int i = 0; i < book->nscopes; i++)
-	{
-		if (book->scopes[i].pool >= 0)
-			continue;
-		book->scopes[i].deleted = true;
-		ids[n++] = book->scopes[i].scope_id;
-	}
-	if (n == 0)
-		return;
-	values[0] = rpq_int8_array(ids, n);
-	rows = rpq_exec_at(&load_queues, values, NULL, book->snapshot, true);
 	for (uint64 i = 0; i < rows; i++)
 	{
-		Scope	   *scope = book_scope(book, rpq_column_int64(i, 1, 0));
+		QueueRow   *queue = &book->queues[book_scope(book, rpq_column_int64(i, 1, 0)) - book->scopes];
 
-		scope->policy_id = rpq_column_int64(i, 2, 0);
-		scope->profile_id = rpq_column_int64(i, 3, 0);
-		scope->name = rpq_column_text(i, 4);
-		scope->deleted = rpq_column_int64(i, 5, 0) != 0;
+		queue->policy_id = rpq_column_int64(i, 2, 0);
+		queue->profile_id = rpq_column_int64(i, 3, 0);
+		queue->name = rpq_column_text(i, 4);
+		queue->deleted = rpq_column_int64(i, 5, 0) != 0;
 	}
 	SPI_freetuptable(SPI_tuptable);
 }
 
 /* The pools of a profile, shared by all queues that it has; start: its first row. */
-static Scope **
+static int *
 route_of(Book *book, int64 profile_id, uint64 start, uint64 rows, int *n)
 {
-	Scope	  **route = palloc(sizeof(Scope *) * Max(rows, 1));
+	int		   *route = palloc(sizeof(int) * Max(rows - start, 1));
 
 	*n = 0;
 	for (uint64 i = start; i < rows && rpq_column_int64(i, 1, 0) == profile_id; i++)
 	{
 		Scope	   *pool = book_scope(book, rpq_column_int64(i, 2, 0));
 
-		if (pool != NULL && pool->pool >= 0 && !pool->deleted)
-			route[(*n)++] = pool;
+		if (pool != NULL && pool->pool >= 0)
+			route[(*n)++] = (int) (pool - book->scopes);
 	}
 	return route;
 }
 
 static void
-load_queue_routes(Book *book)
+read_routes(Book *book)
 {
 	int64	   *profiles = palloc(sizeof(int64) * Max(book->nscopes, 1));
 	Datum		values[1];
@@ -133,18 +119,16 @@ load_queue_routes(Book *book)
 
 	for (int i = 0; i < book->nscopes; i++)
 	{
-		if (book->scopes[i].policy_id != 0)
-			profiles[n++] = book->scopes[i].profile_id;
+		if (book->queues[i].policy_id != 0)
+			profiles[n++] = book->queues[i].profile_id;
 	}
-	if (n == 0)
-		return;
 	n = unique_ids(profiles, n);
 	values[0] = rpq_int8_array(profiles, n);
 	rows = rpq_exec_at(&load_routes, values, NULL, book->snapshot, true);
 	for (uint64 i = 0; i < rows; i++)
 	{
 		int64		profile_id = rpq_column_int64(i, 1, 0);
-		Scope	  **route;
+		int		   *route;
 		int			nroute;
 
 		if (i > 0 && rpq_column_int64(i - 1, 1, 0) == profile_id)
@@ -152,13 +136,62 @@ load_queue_routes(Book *book)
 		route = route_of(book, profile_id, i, rows, &nroute);
 		for (int s = 0; s < book->nscopes; s++)
 		{
-			if (book->scopes[s].policy_id == 0 || book->scopes[s].profile_id != profile_id)
+			if (book->queues[s].policy_id == 0 || book->queues[s].profile_id != profile_id)
 				continue;
-			book->scopes[s].route = route;
-			book->scopes[s].nroute = nroute;
+			book->queues[s].route = route;
+			book->queues[s].nroute = nroute;
 		}
 	}
 	SPI_freetuptable(SPI_tuptable);
+}
+
+static void
+take_queue(Book *book, Scope *scope, const QueueRow *queue)
+{
+	scope->policy_id = queue->policy_id;
+	scope->profile_id = queue->profile_id;
+	scope->name = queue->name;
+	scope->deleted = queue->deleted;
+	scope->route = palloc(sizeof(Scope *) * Max(queue->nroute, 1));
+	for (int i = 0; i < queue->nroute; i++)
+	{
+		Scope	   *pool = &book->scopes[queue->route[i]];
+
+		if (!pool->deleted)
+			scope->route[scope->nroute++] = pool;
+	}
+}
+
+/* The queues among the scopes.  They are kept with the balances: who changes them changes the turns of the set. */
+void
+book_load_queues(Book *book)
+{
+	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
+	MemoryContext old;
+	int			n = 0;
+
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		if (book->scopes[i].pool < 0)
+			ids[n++] = book->scopes[i].scope_id;
+	}
+	if (n == 0)
+		return;
+	if (book->queues == NULL)
+	{
+		old = MemoryContextSwitchTo(book->context);
+		book->queues = palloc0(sizeof(QueueRow) * book->nscopes);
+		for (int i = 0; i < book->nscopes; i++)
+			book->queues[i].deleted = true;
+		read_queues(book, ids, n);
+		read_routes(book);
+		MemoryContextSwitchTo(old);
+	}
+	for (int i = 0; i < book->nscopes; i++)
+	{
+		if (book->scopes[i].pool < 0)
+			take_queue(book, &book->scopes[i], &book->queues[i]);
+	}
 }
 
 /* -------------------------------------------------------------- policies */
@@ -187,25 +220,13 @@ policy_ids(Book *book, int *n)
 	return ids;
 }
 
-/*
- * First half, before keys are final.
- */
-void
-book_load_policies(Book *book)
+static void
+read_policies(Book *book, Policies *policies, const int64 *ids, int n)
 {
-	Policies   *policies = palloc0(sizeof(Policies));
-	int			n;
-	int64	   *ids = policy_ids(book, &n);
-	Datum		values[1];
-	uint64		rows;
+	Datum		values[1] = {rpq_int8_array(ids, n)};
+	uint64		rows = rpq_exec_at(&load_policies, values, NULL, book->snapshot, true);
 	bool		isnull;
 
-	book->policies = policies;
-	if (n == 0)
-		return;
-	load_queue_routes(book);
-	values[0] = rpq_int8_array(ids, n);
-	rows = rpq_exec_at(&load_policies, values, NULL, book->snapshot, true);
 	policies->rows = palloc0(sizeof(PolicyRow) * Max(rows, 1));
 	policies->n = (int) rows;
 	for (uint64 i = 0; i < rows; i++)
@@ -223,6 +244,27 @@ book_load_policies(Book *book)
 		book_intern(book, policy->usage_limit);
 	}
 	SPI_freetuptable(SPI_tuptable);
+}
+
+/*
+ * First half, before keys are final.  They are kept as queues are; a policy that was in no cell and no queue of the set
+ * before comes with another turn.
+ */
+void
+book_load_policies(Book *book)
+{
+	MemoryContext old;
+	int64	   *ids;
+	int			n;
+
+	if (book->policies != NULL)
+		return;
+	ids = policy_ids(book, &n);
+	old = MemoryContextSwitchTo(book->context);
+	book->policies = palloc0(sizeof(Policies));
+	if (n > 0)
+		read_policies(book, book->policies, ids, n);
+	MemoryContextSwitchTo(old);
 }
 
 /* The position of a policy in the World, -1: none of it. */
