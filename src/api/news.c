@@ -3,13 +3,13 @@
  *
  * What the worker knows of where the ledger has grown, so that it need not ask every scope for entries.
  *
- * Which scopes it was woken for, or found due the last time, are bits.  It takes them from shared memory (wake.c), where
- * they are cleared; so they are kept here until they have been looked at, whatever becomes of the transaction.
+ * Which scopes it was woken for, or found due the last time, are bits.  It takes them from shared memory (wake.c),
+ * where they are cleared; so they are kept here until they have been looked at, whatever becomes of the transaction.
  *
  * What the last look at everything saw is a snapshot: an entry that was not there then is of a transaction that this
  * snapshot did not see, and of those only the ones that have ended since.  So all news are of transactions from a
- * certain one on.  No snapshot tells of one's own transaction: a look in one that has written already is not remembered,
- * and does not rely on what is.
+ * certain one on.  No snapshot tells of one's own transaction: a look in one that has written already is not
+ * remembered, and does not rely on what is.
  *
  * Nothing here reads or writes a table.
  */

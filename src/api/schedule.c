@@ -5,8 +5,8 @@
  *
  * Both are about whole sets (sets.h).  A person's call takes the turns and waits for them; the worker's passes over the
  * sets of which somebody else holds one.  With dry_run nothing is locked or written: the same Book, World and CyclePlan
- * on the caller's snapshot.  The decision is that for the whole set; of its rows the caller gets those of workloads that
- * he may see.
+ * on the caller's snapshot.  The decision is that for the whole set; of its rows the caller gets those of workloads
+ * that he may see.
  */
 #include "postgres.h"
 

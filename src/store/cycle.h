@@ -10,8 +10,8 @@
 
 /*
  * Locks the turns of the scopes, and of all that are tied to them (sets.h), FOR NO KEY UPDATE in id order, and waits
- * for who holds them; 55P03 when a set grew meanwhile by scopes that cannot be had in order.  Returns their ids, ascending;
- * scopes without a turn are not among them.
+ * for who holds them; 55P03 when a set grew meanwhile by scopes that cannot be had in order.  Returns their ids,
+ * ascending; scopes without a turn are not among them.
  */
 extern int64 *cycle_take_turns(const int64 *scopes, int n, int *ntaken);
 

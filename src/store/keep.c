@@ -12,8 +12,8 @@
  * When it may be used: who changes these tables, or the configuration that the nodes' rows show, holds the turn and
  * changes it, and only a cycle sets own_xid.  So if each turn of the set, read under its lock, still carries the
  * transaction id, the number of the cycle and the room epoch with which this session left it, nothing has changed.
- * What a transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is rolled
- * back, it is thrown away.
+ * What a transaction leaves is usable from its commit on, and before that for itself; when it, or a part of it, is
+ * rolled back, it is thrown away.
  *
  * Past the functions a superuser may change a node, a queue or a policy without taking a turn; the statement triggers
  * that announce changes of configuration make every session forget what it keeps.

@@ -19,8 +19,8 @@ extern void rpq_worker_init(void);
 extern void rpq_wake_init(void);
 
 /*
- * Whoever wrote something that a cycle should see soon: the worker is woken when, and if, this transaction commits.  The
- * second says that it is about this scope and nothing else; after the first the worker looks at all of them.
+ * Whoever wrote something that a cycle should see soon: the worker is woken when, and if, this transaction commits.
+ * The second says that it is about this scope and nothing else; after the first the worker looks at all of them.
  */
 extern void rpq_wake_at_commit(void);
 extern void rpq_wake_for(int64 scope_id);
