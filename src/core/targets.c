@@ -36,9 +36,8 @@ typedef struct NodeKind
 typedef struct Chosen
 {
 	int			node;			/* index in world->nodes */
-	int64		times;
-	PoolNode	later;			/* the node without what has an end */
-	TimestampTz last;			/* when the last of that ends */
+	int			times;
+	const NodeLater *later;		/* NULL: nothing on it has an end */
 	int64		cost;
 	TimestampTz wait;			/* with no cost, the end that has to be waited for; DT_NOBEGIN: none */
 } Chosen;
@@ -253,12 +252,24 @@ price(const World *world, const Need *need, int key, Chosen *chosen)
 {
 	const PoolNode *node = &world->nodes[chosen->node];
 	bool		open = node_open_to(world, node, need->account);
-	bool		fits = open && need_times_on_node(world, need, node) > chosen->times;
+	PoolNode	later;
 	bool		fits_later;
 
-	chosen->cost = fits ? 0 : leaving_cost(world, need, &chosen->later, key, chosen->times);
-	fits_later = open ? need_times_on_node(world, need, &chosen->later) > chosen->times : chosen->cost == 0;
-	chosen->wait = fits || !fits_later ? DT_NOBEGIN : chosen->last;
+	chosen->wait = DT_NOBEGIN;
+	if (open && need_times_on_node(world, need, node) > chosen->times)
+		chosen->cost = 0;
+	else if (chosen->later == NULL)
+		chosen->cost = leaving_cost(world, need, node, key, chosen->times);
+	else
+	{
+		later = *node;
+		later.free = chosen->later->free;
+		later.device_free = chosen->later->device_free;
+		chosen->cost = leaving_cost(world, need, &later, key, chosen->times);
+		fits_later = open ? need_times_on_node(world, need, &later) > chosen->times : chosen->cost == 0;
+		if (fits_later)
+			chosen->wait = chosen->later->last;
+	}
 }
 
 /* The nodes of a type that could hold a replica if they were empty, and what they are without what has an end. */
@@ -286,17 +297,9 @@ list_nodes(Room *home, const Need *need, TargetSet *set)
 
 		chosen->node = nodes[i];
 		chosen->times = 0;
-		chosen->later = world->nodes[nodes[i]];
-		chosen->last = DT_NOBEGIN;
-		if (later == NULL || later[i].free == NULL)
-			continue;
-		chosen->later.free = later[i].free;
-		chosen->later.device_free = later[i].device_free;
-		chosen->last = later[i].last;
+		chosen->later = later != NULL && later[i].free != NULL ? &later[i] : NULL;
 	}
 	pfree(nodes);
-	if (later != NULL)
-		pfree(later);
 }
 
 /*

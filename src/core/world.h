@@ -139,8 +139,8 @@ typedef struct Policy
 	const char *name;
 	int64	   *reservation;	/* [nkeys]; zero in the keys that it does not name */
 	int64	   *held;			/* [nkeys]: placed, less victims that have still to stop, plus room held for its own */
-	UsageLimit *limit;			/* kind LIMIT_POLICY, of no pool; used: placed (victims that have still to stop too), plus
-								 * room held.  NULL: no limit */
+	UsageLimit *limit;			/* kind LIMIT_POLICY, of no pool; used: placed (victims that have still to stop too),
+								 * plus room held.  NULL: no limit */
 	bool		hold;			/* lending 'hold': others may not use the unmet part of the reservation */
 	int			npools;
 	int		   *pools;			/* [npools] that its queues reach; none: no profile is connected */
@@ -162,7 +162,8 @@ typedef struct Placed
 	bool		guarantee;
 	bool		checkpointable;
 	bool		leaving;		/* a victim already, or its attempt has ended: never chosen */
-	bool		slow;			/* an executor has it, or its client keeps its row locked: its room is not free at once */
+	bool		slow;			/* an executor has it, or its client keeps its row locked: its room is not free
+								 * at once */
 	TimestampTz submitted_at;
 	TimestampTz started_at;
 	TimestampTz immune_until;	/* started_at + the pool's min_runtime */
@@ -290,7 +291,8 @@ typedef struct Preemption
 {
 	Placed	   *victim;
 	PreemptRule rule;
-	int			rank;			/* place among the victims of its preemptor, from 1: the order in which they were sought */
+	int			rank;			/* place among the victims of its preemptor, from 1: the order in which they were
+								 * sought */
 	Lane	   *lane;			/* the preemptor's */
 	Member		member;			/* the preemptor */
 } Preemption;
