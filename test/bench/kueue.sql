@@ -34,8 +34,9 @@ SELECT rpq.create_policy(format('p%s-%s', c, q), format('g%s-%s', c, q), reserva
 	tenant => 'bench')
 FROM generate_series(1, :cohorts) c, generate_series(1, :queues) q \g /dev/null
 COMMIT;
-SELECT rpq.connect_profile(format('bench/p%s-%s', c, q), format('bench/%s-c%s', k.class, c), format('%s-%s-%s', k.class, c, q))
-FROM generate_series(1, :cohorts) c, generate_series(1, :queues) q, bench.class k \g /dev/null
+SELECT format('SELECT rpq.connect_profile(%L, %L, %L)', format('bench/p%s-%s', c, q), format('bench/%s-c%s', k.class, c),
+	format('%s-%s-%s', k.class, c, q))
+FROM generate_series(1, :cohorts) c, generate_series(1, :queues) q, bench.class k \gexec
 
 -- What is to be submitted, when; runs from the start of the run in ms.
 CREATE TABLE bench.planned AS

@@ -1,0 +1,1 @@
+SELECT count(*) FROM rpq.schedule('p1', dry_run => true);
