@@ -61,11 +61,8 @@ static RpqStatement all_scopes = {
 	"    OR EXISTS (SELECT FROM rpq_store.entry e" \
 	"                WHERE e.scope_id = t.scope_id AND e.xid = t.own_xid AND e.entry_id + 0 > t.own_entry)"
 
-/* Of turns whose place is known, and of the others. */
-#define AT \
-	"  FROM unnest($1, $2) AS n (scope_id, place)" \
-	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id", \
-	2, {INT8ARRAYOID, TIDARRAYOID}
+/* Of turns whose place is known (which may hold others now, or none), and of the others. */
+#define AT "  FROM rpq_store.turn t WHERE t.ctid = ANY ($1)", 1, {TIDARRAYOID}
 #define BY_KEY "  FROM rpq_store.turn t WHERE t.scope_id = ANY ($1)", 1, {INT8ARRAYOID}
 
 static RpqStatement uncounted_at = {TURN_COLUMNS UNCOUNTED AT};
@@ -279,7 +276,7 @@ ask_turns(Question *question, bool entries)
 {
 	int64	   *ids = palloc(sizeof(int64) * Max(question->n, 1));
 	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(question->n, 1));
-	Datum		values[2];
+	Datum		values[1];
 	int			n = 0;
 
 	for (int i = 0; i < question->n; i++)
@@ -290,8 +287,7 @@ ask_turns(Question *question, bool entries)
 	}
 	if (n > 0)
 	{
-		values[0] = rpq_int8_array(ids, n);
-		values[1] = place_array(places, n);
+		values[0] = place_array(places, n);
 		take_answers(question, rpq_exec(entries ? &uncounted_at : &turns_at, values, NULL));
 	}
 	n = 0;

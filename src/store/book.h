@@ -250,16 +250,18 @@ typedef struct Book
 	int64	   *set_aside;		/* workloads whose row is not of their lane's shape */
 } Book;
 
-/* log.c */
+/* load_turns.c */
 extern void book_load_turns(Book *book, const int64 *scopes, int n);
-extern void book_init_tables(Book *book);
-extern void book_read_entries(Book *book);
-extern void book_free_pods(Book *book);
 extern Scope *book_scope(Book *book, int64 scope_id);
 extern Scope *book_pool(Book *book, int64 pool_id);
 extern void book_count_epochs(Book *book);
 extern int64 book_epoch(const Book *book, const Scope *scope);
 extern Datum book_scope_ids(const Book *book);
+
+/* log.c */
+extern void book_init_tables(Book *book);
+extern void book_read_entries(Book *book);
+extern void book_free_pods(Book *book);
 extern Cell *book_cell(Book *book, int64 pool_id, int64 type_id, int64 account_id, int64 policy_id, int64 lender_id);
 extern LaneRow *book_lane(Book *book, int64 scope_id, int64 shape);
 

@@ -43,8 +43,8 @@ static RpqStatement try_turns = {
 
 /* The same for turns whose place is known: place.c. */
 #define TURNS_AT \
-	"SELECT t.scope_id, t.ctid, t.xmin FROM unnest($1, $2) AS n (scope_id, place)" \
-	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id FOR NO KEY UPDATE OF t"
+	"SELECT scope_id, ctid, xmin FROM rpq_store.turn WHERE ctid = ANY ($2) AND scope_id + 0 = ANY ($1)" \
+	" FOR NO KEY UPDATE"
 
 static RpqStatement lock_turns_at = {TURNS_AT, 2, {INT8ARRAYOID, TIDARRAYOID}};
 

@@ -34,6 +34,8 @@
 #define MAX_KEPT_SETS	256
 #define MAX_KEPT_NODES	200000	/* of one session, all sets together */
 
+#define MAX_RANGE		10000	/* of transactions, in which entries are looked for */
+
 typedef enum KeptState
 {
 	KEPT_IN_USE,				/* by a Book that has not been written yet */
@@ -47,6 +49,8 @@ struct Kept
 	MemoryContext context;
 	int			nscopes;
 	TurnMark   *turns;			/* [nscopes], as they were left; by id */
+	Seen		seen;			/* by the last cycle: all of it is counted */
+	uint64		xid;			/* the transaction that this was in */
 
 	/* as in a Book */
 	HTAB	   *cells;
@@ -301,6 +305,23 @@ keep_open(Book *book)
 	book->context = kept->context;
 }
 
+/*
+ * The news of a set whose balances are kept are of this transaction or later ones; 0: each scope has to be asked.  own:
+ * the transaction of the last cycle, whose admissions are counted.
+ */
+uint64
+keep_first_news(const Book *book, uint64 *own)
+{
+	const Kept *kept = book->kept;
+	uint64		first;
+
+	if (!book->from_kept || kept->xid == 0)
+		return 0;
+	*own = kept->xid;
+	first = seen_first_news(&kept->seen, book->snapshot, MAX_RANGE);
+	return Min(first, kept->xid);
+}
+
 /* A value that the cycle made lives as long as the cycle; the copy replaces the one that was kept. */
 static void
 keep_amount(Resources **now, Resources **before)
@@ -396,6 +417,8 @@ keep_close(Book *book)
 
 		kept->turns[i] = (TurnMark) {scope->scope_id, scope->left_xid, scope->left_cycle, scope->left_epoch};
 	}
+	seen_remember(&kept->seen, book->snapshot, kept->context);
+	kept->xid = U64FromFullTransactionId(GetTopFullTransactionIdIfAny());
 	kept->cells = book->cells;
 	kept->lanes = book->lanes;
 	kept->nkeys = book->nkeys;

@@ -7,6 +7,7 @@
 #define RPQ_STORE_KEEP_H
 
 #include "store/book.h"
+#include "store/seen.h"
 #include "store/sets.h"
 
 /* Once per process, when the library is loaded. */
@@ -18,6 +19,12 @@ extern void keep_init(void);
  * that asks for it (keep).
  */
 extern void keep_open(Book *book);
+
+/*
+ * All entries of a set whose balances are kept that are not counted yet are of this transaction or later ones; 0: that
+ * is not known.  own is the transaction of the last cycle: what it admitted is counted.
+ */
+extern uint64 keep_first_news(const Book *book, uint64 *own);
 
 /* After everything was written: they are kept, once this transaction commits. */
 extern void keep_close(Book *book);

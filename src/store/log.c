@@ -1,9 +1,9 @@
 /*
  * log.c
  *
- * The ledger's reading end: turns, and the entries that they have not counted.
+ * The ledger's reading end: the entries that the turns have not counted.
  *
- * Reads turn, pool, entry and pod at the book's snapshot; writes nothing, locks nothing.
+ * Reads entry and pod at the book's snapshot; writes nothing, locks nothing.
  *
  * An entry is counted when turn.seen sees its transaction, or when it is of turn.own_xid and no later than own_entry.
  * The cursor that replaces these is the very snapshot at which the entries were read (book->snapshot), taken after the
@@ -15,7 +15,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/xid8.h"
@@ -23,33 +22,18 @@
 #include "errors.h"
 #include "rpq.h"
 #include "store/book.h"
-#include "store/place.h"
+#include "store/keep.h"
 #include "store/reports.h"
-#include "store/sets.h"
 #include "store/spi.h"
 
-#define TURN_COLUMNS \
-	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at," \
-	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle, t.seen," \
-	"       t.ctid, p.isolate_accounts, p.tenant_id, p.cluster_id, p.kind, p.type, p.pay_as_you_go," \
-	"       p.allow_guarantee, p.queueing, p.idle_time_sharing"
+#define FEW_SCOPES	8			/* of fewer, each is asked for its entries */
 
-static RpqStatement load_turns = {
-	TURN_COLUMNS "  FROM rpq_store.turn t LEFT JOIN rpq_store.pool p ON p.pool_id = t.scope_id"
-	" WHERE t.scope_id = ANY ($1) ORDER BY t.scope_id",
-	1, {INT8ARRAYOID}
-};
-
-static RpqStatement load_turns_at = {
-	TURN_COLUMNS "  FROM unnest($1, $2) AS n (scope_id, place)"
-	"  JOIN rpq_store.turn t ON t.ctid = n.place AND t.scope_id + 0 = n.scope_id"
-	"  LEFT JOIN rpq_store.pool p ON p.pool_id = n.scope_id ORDER BY t.scope_id",
-	2, {INT8ARRAYOID, TIDARRAYOID}
-};
+#define ENTRY_COLUMNS \
+	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape," \
+	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources, e.lender_id"
 
 static RpqStatement read_entries = {
-	"SELECT e.entry_id, e.scope_id, e.xid, e.at, e.kind, e.workload_id, e.attempt, e.shape,"
-	"       e.submitted_at, e.waiting, e.pool_id, e.type_id, e.account_id, e.policy_id, e.resources, e.lender_id"
+	ENTRY_COLUMNS
 	"  FROM unnest($1, $2, $3, $4) AS t (scope_id, seen, own_xid, own_entry) CROSS JOIN LATERAL ("
 	"	SELECT * FROM rpq_store.entry e"
 	"	 WHERE e.scope_id = t.scope_id AND e.xid >= pg_snapshot_xmax(t.seen) AND e.xid <> t.own_xid"
@@ -63,6 +47,13 @@ static RpqStatement read_entries = {
 	4, {INT8ARRAYOID, PG_SNAPSHOTARRAYOID, XID8ARRAYOID, INT8ARRAYOID}
 };
 
+/* Where the balances are kept: some of these may be counted. */
+static RpqStatement read_entries_since = {
+	ENTRY_COLUMNS
+	"  FROM rpq_store.entry e WHERE e.scope_id = ANY ($1) AND e.xid >= $2 AND NOT (e.xid = $3 AND e.kind = 'admit')",
+	3, {INT8ARRAYOID, XID8OID, XID8OID}
+};
+
 static RpqStatement read_pods = {
 	"SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt"
 	"  FROM unnest($1, $2) AS f (workload_id, attempt)"
@@ -70,20 +61,6 @@ static RpqStatement read_pods = {
 	" ORDER BY p.workload_id, p.attempt, p.replica",
 	2, {INT8ARRAYOID, INT4ARRAYOID}
 };
-
-static char **
-text_array(Datum value, int *n)
-{
-	Datum	   *elements;
-	bool	   *nulls;
-	char	  **result;
-
-	deconstruct_array(DatumGetArrayTypeP(value), TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, n);
-	result = palloc(sizeof(char *) * Max(*n, 1));
-	for (int i = 0; i < *n; i++)
-		result[i] = nulls[i] ? pstrdup("") : TextDatumGetCString(elements[i]);
-	return result;
-}
 
 /* The tables of cells and lanes, unless they are those of the last cycle. */
 void
@@ -102,198 +79,6 @@ book_init_tables(Book *book)
 	ctl.keysize = sizeof(LaneKey);
 	ctl.entrysize = sizeof(LaneRow);
 	book->lanes = hash_create("rpq lanes", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-static void
-take_pool(Scope *scope, uint64 row)
-{
-	bool		isnull;
-	Datum		value;
-
-	scope->name = rpq_column_text(row, 6);
-	scope->status = rpq_column_text(row, 7);
-	scope->deleted = strcmp(scope->status, "deleted") == 0;
-	scope->frozen = rpq_column_int64(row, 8, 0) != 0;
-	scope->policy = rpq_column_text(row, 9);
-	value = rpq_column(row, 10, &isnull);
-	scope->default_quota = isnull ? NULL : DatumGetResourcesPCopy(value);
-	value = rpq_column(row, 11, &isnull);
-	if (!isnull)
-		scope->workload_types = text_array(value, &scope->nworkload_types);
-	scope->isolate = rpq_column_int64(row, 15, 0) != 0;
-	scope->tenant_id = rpq_column_int64(row, 16, 0);
-	scope->cluster_id = rpq_column_int64(row, 17, 0);
-	scope->kind = rpq_column_text(row, 18);
-	scope->type = rpq_column_text(row, 19);
-	scope->pay_as_you_go = rpq_column_int64(row, 20, 0) != 0;
-	scope->allow_guarantee = rpq_column_int64(row, 21, 0) != 0;
-	scope->best_effort = strcmp(rpq_column_text(row, 22), "best_effort") == 0;
-	scope->lends = rpq_column_int64(row, 23, 0) != 0 && strcmp(scope->type, "exclusive") == 0;
-}
-
-static void
-take_turn(Book *book, Scope *scope, uint64 row)
-{
-	bool		isnull;
-
-	scope->scope_id = rpq_column_int64(row, 1, 0);
-	scope->own_xid = (uint64) rpq_column_int64(row, 2, 0);
-	scope->own_entry = rpq_column_int64(row, 3, 0);
-	scope->room_epoch = rpq_column_int64(row, 4, 0);
-	scope->last_at = rpq_column_int64(row, 5, 0);
-	scope->cycle = rpq_column_int64(row, 12, 0);
-	scope->seen = PointerGetDatum(PG_DETOAST_DATUM_COPY(rpq_column(row, 13, &isnull)));
-	place_note_turn(scope->scope_id, place_column(row, 14));
-	scope->left_xid = scope->own_xid;
-	scope->left_cycle = scope->cycle;
-	scope->left_epoch = scope->room_epoch;
-	book->now = Max(book->now, scope->last_at);
-	rpq_column(row, 7, &isnull);
-	scope->pool = isnull ? -1 : book->npools;
-	if (isnull)
-		return;
-	book->pools[book->npools++] = scope;
-	take_pool(scope, row);
-}
-
-/* By place when the place of each is known and right, and none is named twice; else by key. */
-static uint64
-find_turns(Book *book, const int64 *scopes, int n)
-{
-	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(n, 1));
-	Datum		values[2] = {rpq_int8_array(scopes, n), 0};
-	int			known = 0;
-	uint64		rows;
-
-	while (known < n && (known == 0 || scopes[known] > scopes[known - 1]) &&
-		   place_of_turn(scopes[known], &places[known]))
-		known++;
-	if (known == n)
-	{
-		values[1] = place_array(places, n);
-		rows = rpq_exec_at(&load_turns_at, values, NULL, book->snapshot, true);
-		if (rows == (uint64) n)
-			return rows;
-		SPI_freetuptable(SPI_tuptable);
-	}
-	return rpq_exec_at(&load_turns, values, NULL, book->snapshot, true);
-}
-
-static int
-set_order(const void *a, const void *b)
-{
-	const BookSet *x = a;
-	const BookSet *y = b;
-
-	return x->first < y->first ? -1 : x->first > y->first ? 1 : 0;
-}
-
-/* Which scopes belong together. */
-static void
-find_sets(Book *book)
-{
-	book->sets = palloc0(sizeof(BookSet) * Max(book->nscopes, 1));
-	for (int i = 0; i < book->nscopes; i++)
-	{
-		BookSet		key = {sets_first(book->scopes[i].scope_id)};
-		BookSet    *set = bsearch(&key, book->sets, book->nsets, sizeof(BookSet), set_order);
-
-		/* scopes come by id, and so do the first of sets */
-		if (set == NULL)
-		{
-			set = &book->sets[book->nsets++];
-			set->first = key.first;
-		}
-		set->nscopes++;
-		book->scopes[i].set = (int) (set - book->sets);
-	}
-}
-
-/*
- * Reads the turns of the scopes, and the settings of the pools that they are, at the book's snapshot.
- */
-void
-book_load_turns(Book *book, const int64 *scopes, int n)
-{
-	uint64		rows = find_turns(book, scopes, n);
-
-	book->scopes = palloc0(sizeof(Scope) * Max(rows, 1));
-	book->pools = palloc(sizeof(Scope *) * Max(rows, 1));
-	book->nscopes = (int) rows;
-	for (uint64 i = 0; i < rows; i++)
-		take_turn(book, &book->scopes[i], i);
-	SPI_freetuptable(SPI_tuptable);
-	find_sets(book);
-}
-
-/*
- * The epoch that a lane was blocked at is that of all scopes of its set: room that is freed in one of them, a limit or
- * a member of the set that changes, makes it another.  0 is no epoch.
- */
-void
-book_count_epochs(Book *book)
-{
-	for (int i = 0; i < book->nsets; i++)
-		book->sets[i].epoch = 0;
-	for (int i = 0; i < book->nscopes; i++)
-	{
-		Scope	   *scope = &book->scopes[i];
-		BookSet    *set = &book->sets[scope->set];
-
-		set->epoch = set->nscopes == 1 ? scope->room_epoch :
-			set_epoch(set->epoch, scope->scope_id, scope->room_epoch);
-	}
-}
-
-int64
-book_epoch(const Book *book, const Scope *scope)
-{
-	return book->sets[scope->set].epoch;
-}
-
-Scope *
-book_scope(Book *book, int64 scope_id)
-{
-	int			low = 0;
-	int			high = book->nscopes - 1;
-
-	while (low <= high)
-	{
-		int			middle = (low + high) / 2;
-
-		if (book->scopes[middle].scope_id == scope_id)
-			return &book->scopes[middle];
-		if (book->scopes[middle].scope_id < scope_id)
-			low = middle + 1;
-		else
-			high = middle - 1;
-	}
-	return NULL;
-}
-
-/* The scope of a pool that something is charged to. */
-Scope *
-book_pool(Book *book, int64 pool_id)
-{
-	Scope	   *scope = book_scope(book, pool_id);
-
-	if (scope == NULL || scope->pool < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("an entry is charged to pool %lld, which is not connected with its scope",
-						(long long) pool_id)));
-	return scope;
-}
-
-/* The ids of the book's scopes, as an array. */
-Datum
-book_scope_ids(const Book *book)
-{
-	int64	   *ids = palloc(sizeof(int64) * Max(book->nscopes, 1));
-
-	for (int i = 0; i < book->nscopes; i++)
-		ids[i] = book->scopes[i].scope_id;
-	return rpq_int8_array(ids, book->nscopes);
 }
 
 Cell *
@@ -364,15 +149,51 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 	}
 }
 
-static uint64
-find_entries(Book *book)
+/* As rpq_store.uncounted says it. */
+static bool
+is_counted(const Scope *scope, uint64 xid, int64 entry_id)
 {
+	if (xid == scope->own_xid)
+		return entry_id <= scope->own_entry;
+	return DatumGetBool(DirectFunctionCall2(pg_visible_in_snapshot,
+											FullTransactionIdGetDatum(FullTransactionIdFromU64(xid)), scope->seen));
+}
+
+/*
+ * A set of many scopes: all are asked at once from one transaction on, instead of each by its cursor.
+ */
+static uint64
+find_entries_since(Book *book, uint64 first, uint64 own, bool **counted)
+{
+	Datum		values[3];
+	uint64		rows;
+
+	values[0] = book_scope_ids(book);
+	values[1] = FullTransactionIdGetDatum(FullTransactionIdFromU64(first));
+	values[2] = FullTransactionIdGetDatum(FullTransactionIdFromU64(own));
+	rows = rpq_exec_at(&read_entries_since, values, NULL, book->snapshot, true);
+	*counted = palloc0(sizeof(bool) * Max(rows, 1));
+	for (uint64 i = 0; i < rows; i++)
+		(*counted)[i] = is_counted(book_scope(book, rpq_column_int64(i, 2, 0)), (uint64) rpq_column_int64(i, 3, 0),
+								   rpq_column_int64(i, 1, 0));
+	return rows;
+}
+
+/* counted: of the entries that were found, those that need not be counted any more; NULL: none. */
+static uint64
+find_entries(Book *book, bool **counted)
+{
+	uint64		own;
+	uint64		first = book->nscopes < FEW_SCOPES ? 0 : keep_first_news(book, &own);
 	int			n = book->nscopes;
 	Datum	   *seen = palloc(sizeof(Datum) * Max(n, 1));
 	Datum	   *own_xid = palloc(sizeof(Datum) * Max(n, 1));
 	Datum	   *own_entry = palloc(sizeof(Datum) * Max(n, 1));
 	Datum		values[4];
 
+	*counted = NULL;
+	if (first != 0)
+		return find_entries_since(book, first, own, counted);
 	for (int i = 0; i < n; i++)
 	{
 		seen[i] = book->scopes[i].seen;
@@ -437,11 +258,11 @@ void
 book_read_entries(Book *book)
 {
 	uint64		rows;
+	bool	   *counted;
 	uint64		own_xid = book->act ? U64FromFullTransactionId(GetTopFullTransactionId()) : 0;
 
-	rows = find_entries(book);
+	rows = find_entries(book, &counted);
 	book->freed = palloc(sizeof(Freed) * Max(rows, 1));
-	book->nentries = (int64) rows;
 
 	for (int i = 0; i < book->nscopes && book->act; i++)
 	{
@@ -456,7 +277,10 @@ book_read_entries(Book *book)
 	{
 		if ((i & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
+		if (counted != NULL && counted[i])
+			continue;
 		count_entry(book, i, own_xid);
+		book->nentries++;
 	}
 	SPI_freetuptable(SPI_tuptable);
 	count_reports(book, own_xid);
