@@ -7,8 +7,9 @@ AS 'MODULE_PATHNAME', 'rpq_schedule';
 COMMENT ON FUNCTION rpq.schedule(text, boolean) IS
 'runs one cycle in the caller''s transaction. pool: which (NULL: all that the caller administers); dry_run: decides '
 'on the caller''s snapshot, locks and writes nothing, shows every workload that waits, of those that the caller may '
-'see. Returns what was decided, in the order considered. Errors: 42704, 42501, RQ009 fenced; 40001 when overtaken '
-'above READ COMMITTED. Callers: administrators of the pool; with dry_run everyone who sees it';
+'see. Returns what was decided: victims, then what is admitted, in the order considered, then what waits. Errors: '
+'42704, 42501, RQ009 fenced; 40001 when overtaken above READ COMMITTED. Callers: administrators of the pool; with '
+'dry_run everyone who sees it';
 
 CREATE OR REPLACE FUNCTION rpq_store.run_cycles(OUT more boolean, OUT changed int, OUT summary text)
 LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp
