@@ -25,12 +25,13 @@ AS $$
 		FROM rpq_store.pod AS p JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		GROUP BY p.node_id) AS l ON l.node_id = n.node_id;
 	DELETE FROM rpq_store.usage;
-	INSERT INTO rpq_store.usage (pool_id, type_id, account_id, policy_id, amount)
-	SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, 0), rpq.sum(w.resources)
+	INSERT INTO rpq_store.usage (pool_id, type_id, account_id, policy_id, lender_id, amount)
+	SELECT CASE WHEN w.lender_id IS NULL THEN n.pool_id ELSE w.pool_id END, n.type_id, w.account_id,
+		coalesce(w.policy_id, 0), coalesce(w.lender_id, 0), rpq.sum(w.resources)
 	FROM rpq_store.pod AS p
 	JOIN rpq_store.node AS n ON n.node_id = p.node_id
 	JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
-	GROUP BY n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, 0);
+	GROUP BY 1, 2, 3, 4, 5;
 $$;
 COMMENT ON FUNCTION rpq_store.rebuild_load() IS
 'node_load and usage anew, from the pods. The caller holds every turn';

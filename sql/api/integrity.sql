@@ -6,11 +6,12 @@
 
 CREATE OR REPLACE VIEW rpq_store.holding AS
 SELECT w.workload_id, w.attempt, w.account_id, coalesce(w.policy_id, 0) AS policy_id, w.pool_id, w.type_id, w.replicas,
-	w.resources
+	w.resources, coalesce(w.lender_id, w.pool_id) AS stands_in, w.guarantee
 FROM rpq_store.workload AS w
 WHERE w.status IN ('starting', 'running')
 UNION ALL
-SELECT u.workload_id, u.attempt, u.account_id, coalesce(u.policy_id, 0), u.pool_id, u.type_id, w.replicas, w.resources
+SELECT u.workload_id, u.attempt, u.account_id, coalesce(u.policy_id, 0), u.pool_id, u.type_id, w.replicas, w.resources,
+	coalesce(u.lender_id, u.pool_id), w.guarantee
 FROM rpq_store.uncounted AS u
 JOIN rpq_store.workload AS w ON w.workload_id = u.workload_id
 WHERE u.kind = 'release';
@@ -20,10 +21,12 @@ COMMENT ON COLUMN rpq_store.holding.workload_id IS 'the workload';
 COMMENT ON COLUMN rpq_store.holding.attempt IS 'its attempt that holds nodes';
 COMMENT ON COLUMN rpq_store.holding.account_id IS 'its account';
 COMMENT ON COLUMN rpq_store.holding.policy_id IS 'the policy it is counted in; 0: none';
-COMMENT ON COLUMN rpq_store.holding.pool_id IS 'the pool of its nodes';
+COMMENT ON COLUMN rpq_store.holding.pool_id IS 'the pool that it is charged to';
 COMMENT ON COLUMN rpq_store.holding.type_id IS 'the instance type of its nodes';
 COMMENT ON COLUMN rpq_store.holding.replicas IS 'how many pods it has';
 COMMENT ON COLUMN rpq_store.holding.resources IS 'what each of them holds';
+COMMENT ON COLUMN rpq_store.holding.stands_in IS 'the pool of its nodes: another one where it borrows';
+COMMENT ON COLUMN rpq_store.holding.guarantee IS 'never preempted, and so it may not borrow';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_gangs()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -39,7 +42,7 @@ AS $$
 	SELECT 'gang', format('workload %s, attempt %s', coalesce(h.workload_id, g.workload_id),
 			coalesce(h.attempt, g.attempt)),
 		CASE WHEN h.workload_id IS NULL THEN 'no pods'
-			 ELSE format('%s pods in pool %s, type %s', h.replicas, h.pool_id, h.type_id) END,
+			 ELSE format('%s pods in pool %s, type %s', h.replicas, h.stands_in, h.type_id) END,
 		CASE WHEN g.workload_id IS NULL THEN 'no pods'
 			 ELSE format('%s pods in pool %s, type %s', g.pods,
 				concat_ws(' and ', g.pool_id, nullif(g.other_pool, g.pool_id)),
@@ -48,10 +51,18 @@ AS $$
 	FULL JOIN placed AS g ON g.workload_id = h.workload_id AND g.attempt = h.attempt
 	WHERE (h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
 		OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
-		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
-		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
+		OR (h.stands_in, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
+		OR (h.stands_in, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
 	  AND NOT EXISTS (SELECT FROM rpq_store.podless AS l
 					  WHERE l.workload_id = h.workload_id AND l.attempt = h.attempt)
+	UNION ALL
+	SELECT 'borrowed', format('workload %s, attempt %s', h.workload_id, h.attempt),
+		'preemptible work submitted to a shared pool', format('%s%s in a %s pool',
+			CASE WHEN h.guarantee THEN 'guaranteed, ' END,
+			CASE WHEN h.policy_id <> 0 THEN 'through a queue' ELSE 'direct' END, p.type)
+	FROM rpq_store.holding AS h
+	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
+	WHERE h.stands_in <> h.pool_id AND (h.guarantee OR h.policy_id <> 0 OR p.type <> 'shared')
 	UNION ALL
 	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
@@ -190,35 +201,42 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	-- a victim that has lost its pods is charged until its row, which its client keeps locked, follows
 	WITH placed AS (
-		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, rpq.sum(x.resources) AS amount
-		FROM (SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, w.resources
+		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, x.lender_id, rpq.sum(x.resources) AS amount
+		FROM (SELECT CASE WHEN b.lender_id IS NULL THEN n.pool_id ELSE b.pool_id END AS pool_id, n.type_id,
+				w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, coalesce(b.lender_id, 0) AS lender_id,
+				w.resources
 			  FROM rpq_store.pod AS p
 			  JOIN rpq_store.node AS n ON n.node_id = p.node_id
 			  JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 			  LEFT JOIN rpq_store.uncounted AS u
 				ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+			  CROSS JOIN LATERAL (SELECT CASE WHEN u.workload_id IS NULL THEN w.lender_id ELSE u.lender_id END,
+				CASE WHEN u.workload_id IS NULL THEN w.pool_id ELSE u.pool_id END) AS b (lender_id, pool_id)
 			  UNION ALL
-			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0),
+			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0), coalesce(l.lender_id, 0),
 				l.resources OPERATOR(rpq.*) l.replicas::numeric
 			  FROM rpq_store.podless AS l) AS x
-		GROUP BY 1, 2, 3, 4),
+		GROUP BY 1, 2, 3, 4, 5),
 	-- what is not counted is taken off again, and so the sum stays within what fits a bigint
 	counted AS (
-		SELECT e.pool_id, e.type_id, e.account_id, e.policy_id, rpq.sum(e.amount) AS amount
-		FROM (SELECT e.pool_id, e.type_id, e.account_id, coalesce(e.policy_id, 0) AS policy_id, e.resources AS amount
+		SELECT e.pool_id, e.type_id, e.account_id, e.policy_id, e.lender_id, rpq.sum(e.amount) AS amount
+		FROM (SELECT e.pool_id, e.type_id, e.account_id, coalesce(e.policy_id, 0) AS policy_id,
+				coalesce(e.lender_id, 0) AS lender_id, e.resources AS amount
 			  FROM rpq_store.entry AS e WHERE e.resources IS NOT NULL
 			  UNION ALL
-			  SELECT u.pool_id, u.type_id, u.account_id, coalesce(u.policy_id, 0), OPERATOR(rpq.-) u.resources
+			  SELECT u.pool_id, u.type_id, u.account_id, coalesce(u.policy_id, 0), coalesce(u.lender_id, 0),
+				OPERATOR(rpq.-) u.resources
 			  FROM rpq_store.uncounted AS u WHERE u.resources IS NOT NULL) AS e
-		GROUP BY 1, 2, 3, 4),
+		GROUP BY 1, 2, 3, 4, 5),
 	cell AS (
-		SELECT pool_id, type_id, account_id, policy_id, coalesce(u.amount, '') AS stored,
+		SELECT pool_id, type_id, account_id, policy_id, lender_id, coalesce(u.amount, '') AS stored,
 			coalesce(p.amount, '') AS placed, coalesce(c.amount, '') AS counted
 		FROM rpq_store.usage AS u
-		FULL JOIN placed AS p USING (pool_id, type_id, account_id, policy_id)
-		FULL JOIN counted AS c USING (pool_id, type_id, account_id, policy_id))
+		FULL JOIN placed AS p USING (pool_id, type_id, account_id, policy_id, lender_id)
+		FULL JOIN counted AS c USING (pool_id, type_id, account_id, policy_id, lender_id))
 	SELECT v.invariant,
-		format('pool %s, type %s, account %s, policy %s', c.pool_id, c.type_id, c.account_id, c.policy_id),
+		format('pool %s, type %s, account %s, policy %s%s', c.pool_id, c.type_id, c.account_id, c.policy_id,
+			CASE WHEN c.lender_id <> 0 THEN format(', borrowed of pool %s', c.lender_id) END),
 		v.expected::text, c.stored::text
 	FROM cell AS c
 	CROSS JOIN LATERAL (VALUES ('usage', c.placed), ('ledger', c.counted)) AS v (invariant, expected)

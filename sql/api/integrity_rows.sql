@@ -7,12 +7,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH used AS (
 		SELECT u.pool_id, rpq.sum(u.amount) AS amount
-		FROM (SELECT pool_id, amount FROM rpq_store.usage
+		FROM (SELECT pool_id, amount FROM rpq_store.usage WHERE lender_id = 0
 			  UNION ALL
-			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL
+			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL AND lender_id IS NULL
 			  UNION ALL
 			  -- its pods are gone already, its row follows
-			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l) AS u
+			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l
+			  WHERE l.lender_id IS NULL) AS u
 		GROUP BY u.pool_id),
 	size AS (
 		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
@@ -121,7 +122,8 @@ AS $$
 	-- one that has lost its pods waits for a client to let go of its row, and holds up nobody
 	SELECT 'preemption', format('preemption %s', p.preemption_id), 'a preemptor for which room is held', 'none'
 	FROM rpq_store.preemption AS p
-	WHERE p.state = 'pending' AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
+	WHERE p.state = 'pending' AND p.preemptor IS NOT NULL
+	  AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
 	  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l)
 	UNION ALL
 	SELECT 'preemption', format('preemption %s', p.preemption_id), format('attempt %s of a victim', p.victim_attempt),
@@ -201,6 +203,10 @@ AS $$
 		UNION ALL
 		SELECT 'usage', 'pool', u.pool_id FROM rpq_store.usage AS u
 		WHERE NOT EXISTS (SELECT FROM rpq_store.pool AS p WHERE p.pool_id = u.pool_id)
+		UNION ALL
+		SELECT 'usage', 'lending pool', u.lender_id FROM rpq_store.usage AS u
+		WHERE u.lender_id <> 0
+		  AND NOT EXISTS (SELECT FROM rpq_store.pool AS p WHERE p.pool_id = u.lender_id)
 		UNION ALL
 		SELECT 'usage', 'instance type', u.type_id FROM rpq_store.usage AS u
 		WHERE NOT EXISTS (SELECT FROM rpq_store.instance_type AS t WHERE t.type_id = u.type_id)
@@ -371,7 +377,7 @@ $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, '
-'inventory, machine, turn, reference, report, operation, move, hold, preemption, history), object, what is '
+'inventory, machine, turn, borrowed, reference, report, operation, move, hold, preemption, history), object, what is '
 'expected, what was found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and '
 'writes nothing, '
 'also on a standby. Errors: 42501. Platform administrators';

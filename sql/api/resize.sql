@@ -23,7 +23,8 @@ BEGIN
 	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_to_shrink.type_id;
 	main_key := rpq_store.primary_resource(kind_of.machine_unit);
 	SELECT rpq.sum(u.amount) INTO used
-	FROM rpq_store.usage AS u WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id;
+	FROM rpq_store.usage AS u
+	WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id AND u.lender_id = 0;
 	choice := rpq_store.pick_amount(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
 		pick_to_shrink.receiving, pick_to_shrink.receiving, pick_to_shrink.evacuate);
 	too_much := coalesce(used OPERATOR(rpq.->) main_key, 0) > pick_to_shrink.wanted;

@@ -77,14 +77,14 @@ COMMENT ON FUNCTION rpq_store.unavailable_of(boolean, rpq.resources, rpq.resourc
 -- query that calls it, which is that of the balances.
 CREATE OR REPLACE FUNCTION rpq_store.uncounted_now() RETURNS TABLE (scope_id bigint, workload_id bigint, attempt int,
 		kind text, waiting smallint, pool_id bigint, type_id bigint, account_id bigint, policy_id bigint,
-		resources rpq.resources)
+		lender_id bigint, resources rpq.resources)
 	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL SAFE COST 500 ROWS 50
 	SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 BEGIN
 	RETURN QUERY
 	SELECT u.scope_id, u.workload_id, u.attempt, u.kind, u.waiting, u.pool_id, u.type_id, u.account_id, u.policy_id,
-		   u.resources
+		   u.lender_id, u.resources
 	  FROM rpq_store.uncounted u
 	 WHERE u.waiting <> 0 OR u.resources IS NOT NULL OR u.kind = 'release';
 END
@@ -102,13 +102,30 @@ SELECT pod.pod_id, pod.node_id, pod.workload_id, pod.replica, w.resources
 COMMENT ON VIEW rpq_store.released_pod IS 'pods of ended attempts that node_load still counts';
 
 CREATE OR REPLACE VIEW rpq_store.usage_now AS
-SELECT pool_id, type_id, account_id, policy_id, amount
+SELECT pool_id, type_id, account_id, policy_id, lender_id, amount
   FROM rpq_store.usage
  UNION ALL
-SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), resources
+SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), coalesce(lender_id, 0), resources
   FROM rpq_store.uncounted_now()
  WHERE resources IS NOT NULL AND pool_id IS NOT NULL;
 COMMENT ON VIEW rpq_store.usage_now IS 'addends of usage: the counted cells and the entries not counted yet';
+
+-- Borrowed work stands on nodes of its lender, and is charged to the pool that it was submitted to.  A pod whose
+-- attempt has ended is not here, though no fold has freed it yet.
+CREATE OR REPLACE VIEW rpq_store.borrowed_pod AS
+SELECT o.node_id, o.pod_id, w.workload_id, w.attempt, w.pool_id, w.lender_id, w.resources, o.replica
+  FROM rpq_store.workload w
+  JOIN rpq_store.pod o ON o.workload_id = w.workload_id AND o.attempt = w.attempt
+ WHERE w.lender_id IS NOT NULL AND w.status IN ('starting', 'running');
+COMMENT ON VIEW rpq_store.borrowed_pod IS 'pods of work that borrows the idle room of an exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.node_id IS 'node of the exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pod_id IS 'the pod';
+COMMENT ON COLUMN rpq_store.borrowed_pod.workload_id IS 'its workload';
+COMMENT ON COLUMN rpq_store.borrowed_pod.attempt IS 'the present attempt of that';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pool_id IS 'pool that it is charged to';
+COMMENT ON COLUMN rpq_store.borrowed_pod.lender_id IS 'exclusive pool that has the node';
+COMMENT ON COLUMN rpq_store.borrowed_pod.resources IS 'what the pod has';
+COMMENT ON COLUMN rpq_store.borrowed_pod.replica IS 'number of the replica, from 0';
 
 CREATE OR REPLACE VIEW rpq_store.waiting_now AS
 SELECT x.scope_id, sum(x.waiting)::bigint AS waiting
@@ -184,24 +201,27 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 		   OPERATOR(rpq.-) coalesce(r.resources, '') AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
-	   coalesce(h.holds, 0) AS holds, n.capacity
+	   coalesce(h.holds, 0) AS holds, n.capacity,
+	   n.usable OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) coalesce(b.resources, '') AS lent
   FROM rpq_store.node n
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, sum(holds)::bigint AS holds
 			   FROM rpq_store.hold_room GROUP BY node_id) h ON h.node_id = n.node_id
+  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
+			   FROM rpq_store.borrowed_pod GROUP BY node_id) b ON b.node_id = n.node_id
  WHERE NOT n.removing;
-COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
+COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node; lent: of that, what borrows there';
 
 CREATE OR REPLACE VIEW rpq_store.unavailable_now AS
 SELECT n.pool_id, n.type_id,
-	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used) AS amount
+	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used OPERATOR(rpq.-) n.lent) AS amount
   FROM rpq_store.node_now n
  WHERE NOT n.takes_work OR NOT n.capacity OPERATOR(rpq.=) n.usable;
 COMMENT ON VIEW rpq_store.unavailable_now IS
 	'addends of unavailable: what is free on each node that takes nothing new, and what of a node''s room its '
-	'machine does not have at present';
+	'machine does not have at present; what is lent there is free for the pool itself';
 
 -- Each part is an outer join to one row, which the planner leaves out where nobody asks for it.
 CREATE OR REPLACE VIEW rpq_store.pool_now AS
@@ -216,7 +236,14 @@ WITH uncounted AS MATERIALIZED (SELECT u.* FROM rpq_store.uncounted_now() u),
 		SELECT n.pool_id, count(*) AS running
 		  FROM rpq_store.pod JOIN rpq_store.node n ON n.node_id = pod.node_id
 		 WHERE pod.replica = 0
-		 GROUP BY n.pool_id)
+		 GROUP BY n.pool_id),
+	 borrowed AS MATERIALIZED (SELECT b.* FROM rpq_store.borrowed_pod b),
+	 lent AS MATERIALIZED (
+		SELECT y.lender_id, rpq.sum(y.amount) AS amount
+		  FROM (SELECT lender_id, amount FROM rpq_store.usage WHERE lender_id <> 0
+				 UNION ALL
+				SELECT lender_id, resources FROM uncounted WHERE lender_id IS NOT NULL AND resources IS NOT NULL) y
+		 GROUP BY y.lender_id)
 SELECT p.*,
 	   coalesce(c.nodes, 0) AS nodes,
 	   coalesce(c.total, '') AS total,
@@ -226,7 +253,8 @@ SELECT p.*,
 							   OPERATOR(rpq.-) coalesce(x.unavailable, '')) AS available,
 	   (SELECT y.free
 		  FROM (SELECT n.name, rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) coalesce(l.used, '')
-						   OPERATOR(rpq.+) coalesce(d.resources, '') OPERATOR(rpq.-) coalesce(h.resources, '')) AS free
+						   OPERATOR(rpq.+) coalesce(d.resources, '') OPERATOR(rpq.+) coalesce(b.resources, '')
+						   OPERATOR(rpq.-) coalesce(h.resources, '')) AS free
 				  FROM rpq_store.node n
 				  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
@@ -234,30 +262,37 @@ SELECT p.*,
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
 							   FROM rpq_store.hold_room GROUP BY node_id) h
 					ON h.node_id = n.node_id
+				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM borrowed GROUP BY node_id) b
+					ON b.node_id = n.node_id
 				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
 				   AND NOT n.removing) y
 		 ORDER BY coalesce(y.free OPERATOR(rpq.->) p.kind, 0) DESC,
 				  coalesce(y.free OPERATOR(rpq.->) 'cpu', 0) DESC, y.name
 		 LIMIT 1) AS largest_free,
 	   coalesce(q.waiting, 0) AS queued,
-	   coalesce(r.running, 0) - coalesce(f.running, 0) AS running,
-	   coalesce(s.health, 'healthy') AS health
+	   coalesce(r.running, 0) - coalesce(f.running, 0) + coalesce(g.running, 0) AS running,
+	   coalesce(s.health, 'healthy') AS health,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(e.lent, '') AS lent
   FROM rpq_store.pool p
   LEFT JOIN LATERAL (
 		SELECT sum(k.nodes)::bigint AS nodes, rpq.sum(k.capacity OPERATOR(rpq.*) k.nodes::numeric) AS total
 		  FROM rpq_store.pool_capacity k WHERE k.pool_id = p.pool_id) c ON true
   LEFT JOIN LATERAL (
 		SELECT rpq.sum(y.amount) AS used
-		  FROM (SELECT amount FROM rpq_store.usage WHERE pool_id = p.pool_id
+		  FROM (SELECT amount FROM rpq_store.usage WHERE pool_id = p.pool_id AND lender_id = 0
 				 UNION ALL
-				SELECT resources FROM uncounted WHERE pool_id = p.pool_id) y) u ON true
+				SELECT resources FROM uncounted WHERE pool_id = p.pool_id AND lender_id IS NULL) y) u ON true
+  LEFT JOIN LATERAL (SELECT rpq.sum(l.amount) AS lent FROM lent l WHERE l.lender_id = p.pool_id) e ON true
   LEFT JOIN LATERAL (
 		SELECT rpq.sum(rpq_store.unavailable_of(n.schedulable AND NOT n.draining AND n.health = 'healthy', n.capacity,
-					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, ''))) AS unavailable
+					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, '')
+						   OPERATOR(rpq.-) coalesce(b.resources, ''))) AS unavailable
 		  FROM rpq_store.node n
 		  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 			ON d.node_id = n.node_id
+		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM borrowed GROUP BY node_id) b
+			ON b.node_id = n.node_id
 		 WHERE n.pool_id = p.pool_id AND NOT n.removing
 		   AND (NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')
 				OR NOT n.capacity OPERATOR(rpq.=) n.usable)) x ON true
@@ -272,8 +307,12 @@ SELECT p.*,
 		  FROM released o JOIN rpq_store.node n ON n.node_id = o.node_id
 		 WHERE n.pool_id = p.pool_id AND o.replica = 0) f ON true
   LEFT JOIN LATERAL (
+		SELECT sum(CASE p.pool_id WHEN b.pool_id THEN 1 ELSE -1 END)::bigint AS running
+		  FROM borrowed b WHERE p.pool_id IN (b.pool_id, b.lender_id) AND b.replica = 0) g ON true
+  LEFT JOIN LATERAL (
 		SELECT string_agg(n.name || ' ' || n.health || coalesce(' (' || n.health_reason || ')', ''), ', '
 						  ORDER BY n.name) AS health
 		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy' AND NOT n.removing) s ON true;
 COMMENT ON VIEW rpq_store.pool_now IS
-	'each pool with its figures: running counts the first pods (replica 0) that are placed';
+	'each pool with its figures: running counts the first pods (replica 0) that are placed, in the pool that they are '
+	'charged to; what is lent is free for the pool itself, which takes it back at once';

@@ -36,6 +36,7 @@ COMMENT ON COLUMN rpq_store.preempting_now.reason IS 'where room is held, and ho
 COMMENT ON COLUMN rpq_store.hold_room.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.hold_room.resources IS 'what a hold takes of it, or the holds of a preemptor do';
 COMMENT ON COLUMN rpq_store.hold_room.holds IS 'how many holds that are';
+COMMENT ON COLUMN rpq_store.node_now.lent IS 'of used, what borrows there by idle-time sharing';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';
 COMMENT ON COLUMN rpq_store.member_row.own_quota IS 'quota of the member''s own; NULL: none';
 COMMENT ON COLUMN rpq_store.member_row.default_quota IS 'the pool''s default, or that of the instance type; NULL: none';

@@ -9,7 +9,7 @@ SELECT n.node_id, n.name, t.name AS tenant, c.name AS cluster, n.pool_id, p.name
 			ELSE n.usable OPERATOR(rpq.*) 0::numeric END AS available,
 	   f.pods = 0 AND f.holds = 0 AS idle,
 	   n.health, n.health_reason, n.schedulable, n.draining, s.at AS last_seen, n.labels, n.provider_id,
-	   NULL::text AS autoscaler, n.usable, f.pods
+	   NULL::text AS autoscaler, n.usable, f.pods, f.lent
   FROM rpq_store.node n
   JOIN rpq_store.node_now f ON f.node_id = n.node_id
   LEFT JOIN rpq_store.tenant t ON t.tenant_id = n.tenant_id
@@ -31,7 +31,7 @@ COMMENT ON COLUMN rpq.nodes.instance_type IS 'name of the instance type';
 COMMENT ON COLUMN rpq.nodes.kind IS 'gpu or cpu: the kind of the instance type';
 COMMENT ON COLUMN rpq.nodes.capacity IS 'nominal capacity';
 COMMENT ON COLUMN rpq.nodes.reported IS 'capacity that its executor last reported; NULL: never';
-COMMENT ON COLUMN rpq.nodes.used IS 'what its pods take';
+COMMENT ON COLUMN rpq.nodes.used IS 'what pods on it take, also those that borrow there';
 COMMENT ON COLUMN rpq.nodes.reserved IS 'what holds keep of the room that no pod has';
 COMMENT ON COLUMN rpq.nodes.available IS
 	'what a new pod could take: usable - used - reserved, never below zero; zero where nothing new is taken';
@@ -47,6 +47,8 @@ COMMENT ON COLUMN rpq.nodes.autoscaler IS 'autoscaler that started it; NULL: non
 COMMENT ON COLUMN rpq.nodes.usable IS
 	'the lesser of nominal and reported capacity, by key';
 COMMENT ON COLUMN rpq.nodes.pods IS 'number of pods on it';
+COMMENT ON COLUMN rpq.nodes.lent IS
+	'of used, what work of the shared pool has by idle-time sharing: the pool''s own work takes it back at once';
 
 -- A pod is there while its attempt is the workload's present one: reports end attempts at once, folds take pods off
 -- their nodes a little later.

@@ -22,14 +22,17 @@ COMMENT ON COLUMN rpq.overview.health IS
 	'healthy when all its nodes are, else the affected nodes with their reasons';
 COMMENT ON COLUMN rpq.overview.nodes IS 'number of nodes';
 COMMENT ON COLUMN rpq.overview.total IS 'the pool quota: what its nodes hold';
-COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads hold';
-COMMENT ON COLUMN rpq.overview.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads of it hold; of what borrows room, nothing anywhere';
+COMMENT ON COLUMN rpq.overview.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it, since the pool takes it back at once';
 COMMENT ON COLUMN rpq.overview.unavailable IS
 	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
 	'of their nominal capacity';
 COMMENT ON COLUMN rpq.overview.queued IS
 	'workloads that wait in this pool; those in queues of policies wait in no pool';
-COMMENT ON COLUMN rpq.overview.running IS 'workloads that hold nodes of this pool: starting and running';
+COMMENT ON COLUMN rpq.overview.running IS
+	'workloads that hold nodes, starting and running, in the pool that they are charged to: what borrows room of an '
+	'exclusive pool is in the shared pool that it was submitted to';
 COMMENT ON COLUMN rpq.overview.oldest_wait IS
 	'time since the submission of the one that waits longest; NULL when none waits';
 
@@ -40,7 +43,7 @@ WITH seen AS (
 				  WHERE i.type_id IN (SELECT pi.type_id FROM rpq_store.pool_instance pi WHERE pi.pool_id = p.pool_id)
 				  ORDER BY i.name) AS instance_types,
 		   p.total, p.used, p.unavailable, p.available,
-		   p.total OPERATOR(rpq.*) 0::numeric AS lent,
+		   p.lent,
 		   p.largest_free,
 		   p.scheduling_policy, p.queueing, p.user_default_quota, p.default_priority, p.workload_types,
 		   (SELECT g.name FROM rpq_store.project_group g
@@ -66,16 +69,18 @@ COMMENT ON COLUMN rpq.pools.cluster IS 'cluster of all its nodes';
 COMMENT ON COLUMN rpq.pools.region IS 'region of the cluster';
 COMMENT ON COLUMN rpq.pools.instance_types IS 'instance types that it has or has settings for, by name';
 COMMENT ON COLUMN rpq.pools.total IS 'the pool quota: what its nodes hold';
-COMMENT ON COLUMN rpq.pools.used IS 'what placed workloads hold';
+COMMENT ON COLUMN rpq.pools.used IS
+	'what placed workloads of it hold; what borrows room of an exclusive pool is in the used of neither pool';
 COMMENT ON COLUMN rpq.pools.unavailable IS
 	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
 	'of their nominal capacity';
-COMMENT ON COLUMN rpq.pools.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.pools.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it, since the pool takes it back at once';
 COMMENT ON COLUMN rpq.pools.lent IS
-	'what workloads of the shared pool hold on its nodes by idle-time sharing; not part of used';
+	'what workloads of the shared pool hold on its nodes by idle-time sharing; part of available, not of used';
 COMMENT ON COLUMN rpq.pools.largest_free IS
-	'what is free on one node that takes work: the one with most of the primary resource free, then most CPU, '
-	'then first by name; NULL when no node takes work';
+	'what is free, or lent, on one node that takes work: the one with most of the primary resource free, then most '
+	'CPU, then first by name; NULL when no node takes work';
 COMMENT ON COLUMN rpq.pools.scheduling_policy IS
 	'binpack, spread or least_fragmentation; an instance type may have its own (pool_instances)';
 COMMENT ON COLUMN rpq.pools.queueing IS
@@ -100,7 +105,9 @@ COMMENT ON COLUMN rpq.pools.isolate_accounts IS 'exclusive: a node hosts pods of
 COMMENT ON COLUMN rpq.pools.min_runtime IS 'time that a workload runs before it may be preempted';
 COMMENT ON COLUMN rpq.pools.health IS 'healthy when all its nodes are, else the affected nodes with their reasons';
 COMMENT ON COLUMN rpq.pools.queued IS 'workloads that wait in this pool';
-COMMENT ON COLUMN rpq.pools.running IS 'workloads that hold nodes of this pool: starting and running';
+COMMENT ON COLUMN rpq.pools.running IS
+	'workloads that hold nodes, starting and running, in the pool that they are charged to: what borrows room of an '
+	'exclusive pool is in the shared pool that it was submitted to';
 COMMENT ON COLUMN rpq.pools.created_at IS 'when it was created, by the true clock';
 
 CREATE OR REPLACE VIEW rpq.pool_instances WITH (security_barrier) AS
@@ -120,7 +127,8 @@ SELECT i.pool_instance_id, i.pool_id, p.name AS pool, t.name AS instance_type,
 					rpq.sum(capacity OPERATOR(rpq.*) nodes::numeric) AS total
 			   FROM rpq_store.pool_capacity GROUP BY pool_id, type_id) c
 	ON c.pool_id = i.pool_id AND c.type_id = i.type_id
-  LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS used FROM rpq_store.usage_now GROUP BY pool_id, type_id) u
+  LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS used
+			   FROM rpq_store.usage_now WHERE lender_id = 0 GROUP BY pool_id, type_id) u
 	ON u.pool_id = i.pool_id AND u.type_id = i.type_id
   LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS unavailable
 			   FROM rpq_store.unavailable_now GROUP BY pool_id, type_id) x
@@ -134,10 +142,11 @@ COMMENT ON COLUMN rpq.pool_instances.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_instances.instance_type IS 'name of the instance type';
 COMMENT ON COLUMN rpq.pool_instances.nodes IS 'nodes of this type in the pool';
 COMMENT ON COLUMN rpq.pool_instances.total IS 'what those nodes hold';
-COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads hold on this type';
+COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads of the pool hold on this type, on its own nodes';
 COMMENT ON COLUMN rpq.pool_instances.unavailable IS
 	'what is free on those of its nodes that take nothing new, or is not there at present';
-COMMENT ON COLUMN rpq.pool_instances.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.pool_instances.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it';
 COMMENT ON COLUMN rpq.pool_instances.scheduling_policy IS
 	'scheduling policy in force for this type: its own, else the pool''s';
 COMMENT ON COLUMN rpq.pool_instances.user_default_quota IS
@@ -149,7 +158,7 @@ SELECT p.pool_id, p.name AS pool, k.resource,
 	   coalesce(p.used OPERATOR(rpq.->) k.resource, 0) AS used,
 	   coalesce(p.unavailable OPERATOR(rpq.->) k.resource, 0) AS unavailable,
 	   coalesce(p.available OPERATOR(rpq.->) k.resource, 0) AS available,
-	   0::numeric AS lent
+	   coalesce(p.lent OPERATOR(rpq.->) k.resource, 0) AS lent
   FROM rpq_store.pool_now p
  CROSS JOIN LATERAL jsonb_object_keys((p.total OPERATOR(rpq.+) p.used)::jsonb) AS k(resource)
  WHERE p.status <> 'deleted' AND p.pool_id = ANY ((SELECT rpq_store.seen_pools())::bigint[]);
@@ -159,8 +168,9 @@ COMMENT ON COLUMN rpq.pool_resources.pool_id IS 'id of the pool';
 COMMENT ON COLUMN rpq.pool_resources.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_resources.resource IS 'name of the resource';
 COMMENT ON COLUMN rpq.pool_resources.total IS 'what the pool''s nodes hold of it';
-COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads hold of it';
+COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads of the pool hold of it, on its own nodes';
 COMMENT ON COLUMN rpq.pool_resources.unavailable IS
 	'what of it is free on nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_resources.available IS 'total - used - unavailable, never below zero';
-COMMENT ON COLUMN rpq.pool_resources.lent IS 'what workloads of the shared pool hold by idle-time sharing';
+COMMENT ON COLUMN rpq.pool_resources.lent IS
+	'what workloads of the shared pool hold by idle-time sharing; part of available, not of used';

@@ -6,6 +6,7 @@ CREATE OR REPLACE VIEW rpq_store.workload_shown AS
 WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 account AS (SELECT a.account_id, a.name FROM rpq_store.account a),
 	 pool AS (SELECT p.pool_id, p.name FROM rpq_store.pool p),
+	 lender AS (SELECT b.pool_id, b.name FROM rpq_store.pool b),
 	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
@@ -29,12 +30,14 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at,
 	   CASE WHEN w.ended_at IS NOT NULL THEN coalesce(w.cause, w.status) END AS end_cause,
 	   w.max_runtime, w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail,
-	   w.hidden, w.tenant_id, w.scope_id, w.pool_id AS placed_in
+	   w.hidden, w.tenant_id, w.scope_id, w.pool_id AS placed_in,
+	   b.name AS lender
   FROM rpq_store.workload w
   LEFT JOIN tenant t ON t.tenant_id = w.tenant_id
   LEFT JOIN account a ON a.account_id = w.account_id
   LEFT JOIN pool p		-- pools and queues have ids of one sequence, so a queue's finds no pool
 	ON p.pool_id = CASE WHEN w.status IN ('queued', 'draft') THEN w.scope_id ELSE coalesce(w.pool_id, w.scope_id) END
+  LEFT JOIN lender b ON b.pool_id = w.lender_id
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
   LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
@@ -55,7 +58,7 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 			THEN w.reason
 			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
-	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
+	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail, w.lender
   FROM rpq_store.workload_shown w
  WHERE w.ended_at IS NULL AND NOT w.hidden
    AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
@@ -110,6 +113,8 @@ COMMENT ON COLUMN rpq.workloads.labels IS 'labels, json';
 COMMENT ON COLUMN rpq.workloads.spec IS 'what the executor is to run, json';
 COMMENT ON COLUMN rpq.workloads.created_at IS 'when the row was made';
 COMMENT ON COLUMN rpq.workloads.detail IS 'details of the end, or of the last return to the queue';
+COMMENT ON COLUMN rpq.workloads.lender IS
+	'exclusive pool whose idle room it borrows, or borrowed when it ended; NULL: it is on nodes of pool itself';
 
 -- In two parts, since the indexes are those of live and of ended workloads; nothing ends before it is submitted.
 CREATE OR REPLACE VIEW rpq.workload_history WITH (security_barrier) AS
@@ -125,7 +130,7 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 			THEN w.reason
 			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
-	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
+	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail, w.lender
   FROM (
 		SELECT * FROM rpq_store.workload_shown WHERE ended_at IS NULL
 		 UNION ALL
@@ -183,3 +188,5 @@ COMMENT ON COLUMN rpq.workload_history.labels IS 'labels, json';
 COMMENT ON COLUMN rpq.workload_history.spec IS 'what the executor is to run, json';
 COMMENT ON COLUMN rpq.workload_history.created_at IS 'when the row was made';
 COMMENT ON COLUMN rpq.workload_history.detail IS 'details of the end, or of the last return to the queue';
+COMMENT ON COLUMN rpq.workload_history.lender IS
+	'exclusive pool whose idle room it borrows, or borrowed when it ended; NULL: it is on nodes of pool itself';

@@ -51,6 +51,9 @@ CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE en
 -- what is placed through queues: views count it, and work of pools has no entry here
 CREATE INDEX workload_through_queue ON rpq_store.workload (scope_id)
 	WHERE policy_id IS NOT NULL AND status IN ('starting', 'running');
+-- what borrows room: views and operations look for it, and most pools lend nothing
+CREATE INDEX workload_borrowed ON rpq_store.workload (lender_id)
+	WHERE lender_id IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
 	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
@@ -189,11 +192,11 @@ CREATE TABLE rpq_store.preemption (
 	preemption_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	at timestamptz NOT NULL,
 	pool_id bigint NOT NULL,
-	preemptor bigint NOT NULL,
+	preemptor bigint,
 	victim bigint NOT NULL,
 	victim_attempt int NOT NULL,
 	victim_account bigint NOT NULL,
-	preemptor_account bigint NOT NULL,
+	preemptor_account bigint,
 	rule text COLLATE "C" NOT NULL CHECK (rule IN ('borrowed', 'reservation', 'priority')),
 	rank int NOT NULL,
 	gpu_seconds_lost numeric NOT NULL,

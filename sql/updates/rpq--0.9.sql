@@ -644,6 +644,9 @@ CREATE INDEX workload_live ON rpq_store.workload (account_id, scope_id) WHERE en
 -- what is placed through queues: views count it, and work of pools has no entry here
 CREATE INDEX workload_through_queue ON rpq_store.workload (scope_id)
 	WHERE policy_id IS NOT NULL AND status IN ('starting', 'running');
+-- what borrows room: views and operations look for it, and most pools lend nothing
+CREATE INDEX workload_borrowed ON rpq_store.workload (lender_id)
+	WHERE lender_id IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_deadline ON rpq_store.workload (scope_id, deadline)
 	WHERE deadline IS NOT NULL AND status IN ('starting', 'running');
 CREATE INDEX workload_ended ON rpq_store.workload (scope_id, ended_at) WHERE ended_at IS NOT NULL;
@@ -782,11 +785,11 @@ CREATE TABLE rpq_store.preemption (
 	preemption_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	at timestamptz NOT NULL,
 	pool_id bigint NOT NULL,
-	preemptor bigint NOT NULL,
+	preemptor bigint,
 	victim bigint NOT NULL,
 	victim_attempt int NOT NULL,
 	victim_account bigint NOT NULL,
-	preemptor_account bigint NOT NULL,
+	preemptor_account bigint,
 	rule text COLLATE "C" NOT NULL CHECK (rule IN ('borrowed', 'reservation', 'priority')),
 	rank int NOT NULL,
 	gpu_seconds_lost numeric NOT NULL,
@@ -8223,7 +8226,8 @@ BEGIN
 	SELECT * INTO kind_of FROM rpq_store.instance_type AS t WHERE t.type_id = pick_to_shrink.type_id;
 	main_key := rpq_store.primary_resource(kind_of.machine_unit);
 	SELECT rpq.sum(u.amount) INTO used
-	FROM rpq_store.usage AS u WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id;
+	FROM rpq_store.usage AS u
+	WHERE u.pool_id = subject.pool_id AND u.type_id = pick_to_shrink.type_id AND u.lender_id = 0;
 	choice := rpq_store.pick_amount(subject.pool_id, pick_to_shrink.type_id, pick_to_shrink.change, false,
 		pick_to_shrink.receiving, pick_to_shrink.receiving, pick_to_shrink.evacuate);
 	too_much := coalesce(used OPERATOR(rpq.->) main_key, 0) > pick_to_shrink.wanted;
@@ -9491,11 +9495,12 @@ SELECT rpq_store.poke_launcher();
 
 CREATE VIEW rpq_store.holding AS
 SELECT w.workload_id, w.attempt, w.account_id, coalesce(w.policy_id, 0) AS policy_id, w.pool_id, w.type_id, w.replicas,
-	w.resources
+	w.resources, coalesce(w.lender_id, w.pool_id) AS stands_in, w.guarantee
 FROM rpq_store.workload AS w
 WHERE w.status IN ('starting', 'running')
 UNION ALL
-SELECT u.workload_id, u.attempt, u.account_id, coalesce(u.policy_id, 0), u.pool_id, u.type_id, w.replicas, w.resources
+SELECT u.workload_id, u.attempt, u.account_id, coalesce(u.policy_id, 0), u.pool_id, u.type_id, w.replicas, w.resources,
+	coalesce(u.lender_id, u.pool_id), w.guarantee
 FROM rpq_store.uncounted AS u
 JOIN rpq_store.workload AS w ON w.workload_id = u.workload_id
 WHERE u.kind = 'release';
@@ -9505,10 +9510,12 @@ COMMENT ON COLUMN rpq_store.holding.workload_id IS 'the workload';
 COMMENT ON COLUMN rpq_store.holding.attempt IS 'its attempt that holds nodes';
 COMMENT ON COLUMN rpq_store.holding.account_id IS 'its account';
 COMMENT ON COLUMN rpq_store.holding.policy_id IS 'the policy it is counted in; 0: none';
-COMMENT ON COLUMN rpq_store.holding.pool_id IS 'the pool of its nodes';
+COMMENT ON COLUMN rpq_store.holding.pool_id IS 'the pool that it is charged to';
 COMMENT ON COLUMN rpq_store.holding.type_id IS 'the instance type of its nodes';
 COMMENT ON COLUMN rpq_store.holding.replicas IS 'how many pods it has';
 COMMENT ON COLUMN rpq_store.holding.resources IS 'what each of them holds';
+COMMENT ON COLUMN rpq_store.holding.stands_in IS 'the pool of its nodes: another one where it borrows';
+COMMENT ON COLUMN rpq_store.holding.guarantee IS 'never preempted, and so it may not borrow';
 
 CREATE FUNCTION rpq_store.check_gangs()
 RETURNS TABLE (invariant text, object text, expected text, found text)
@@ -9524,7 +9531,7 @@ AS $$
 	SELECT 'gang', format('workload %s, attempt %s', coalesce(h.workload_id, g.workload_id),
 			coalesce(h.attempt, g.attempt)),
 		CASE WHEN h.workload_id IS NULL THEN 'no pods'
-			 ELSE format('%s pods in pool %s, type %s', h.replicas, h.pool_id, h.type_id) END,
+			 ELSE format('%s pods in pool %s, type %s', h.replicas, h.stands_in, h.type_id) END,
 		CASE WHEN g.workload_id IS NULL THEN 'no pods'
 			 ELSE format('%s pods in pool %s, type %s', g.pods,
 				concat_ws(' and ', g.pool_id, nullif(g.other_pool, g.pool_id)),
@@ -9533,10 +9540,18 @@ AS $$
 	FULL JOIN placed AS g ON g.workload_id = h.workload_id AND g.attempt = h.attempt
 	WHERE (h.workload_id IS NULL OR g.workload_id IS NULL OR h.replicas <> g.pods OR h.replicas <> g.replicas
 		OR h.replicas <> g.highest + 1 OR h.replicas <> g.nodes
-		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
-		OR (h.pool_id, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
+		OR (h.stands_in, h.type_id) IS DISTINCT FROM (g.pool_id, g.type_id)
+		OR (h.stands_in, h.type_id) IS DISTINCT FROM (g.other_pool, g.other_type))
 	  AND NOT EXISTS (SELECT FROM rpq_store.podless AS l
 					  WHERE l.workload_id = h.workload_id AND l.attempt = h.attempt)
+	UNION ALL
+	SELECT 'borrowed', format('workload %s, attempt %s', h.workload_id, h.attempt),
+		'preemptible work submitted to a shared pool', format('%s%s in a %s pool',
+			CASE WHEN h.guarantee THEN 'guaranteed, ' END,
+			CASE WHEN h.policy_id <> 0 THEN 'through a queue' ELSE 'direct' END, p.type)
+	FROM rpq_store.holding AS h
+	JOIN rpq_store.pool AS p ON p.pool_id = h.pool_id
+	WHERE h.stands_in <> h.pool_id AND (h.guarantee OR h.policy_id <> 0 OR p.type <> 'shared')
 	UNION ALL
 	SELECT v.invariant, format('workload %s', w.workload_id), v.expected, v.found
 	FROM rpq_store.workload AS w
@@ -9675,35 +9690,42 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	-- a victim that has lost its pods is charged until its row, which its client keeps locked, follows
 	WITH placed AS (
-		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, rpq.sum(x.resources) AS amount
-		FROM (SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, w.resources
+		SELECT x.pool_id, x.type_id, x.account_id, x.policy_id, x.lender_id, rpq.sum(x.resources) AS amount
+		FROM (SELECT CASE WHEN b.lender_id IS NULL THEN n.pool_id ELSE b.pool_id END AS pool_id, n.type_id,
+				w.account_id, coalesce(w.policy_id, u.policy_id, 0) AS policy_id, coalesce(b.lender_id, 0) AS lender_id,
+				w.resources
 			  FROM rpq_store.pod AS p
 			  JOIN rpq_store.node AS n ON n.node_id = p.node_id
 			  JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 			  LEFT JOIN rpq_store.uncounted AS u
 				ON u.workload_id = p.workload_id AND u.attempt = p.attempt AND u.kind = 'release'
+			  CROSS JOIN LATERAL (SELECT CASE WHEN u.workload_id IS NULL THEN w.lender_id ELSE u.lender_id END,
+				CASE WHEN u.workload_id IS NULL THEN w.pool_id ELSE u.pool_id END) AS b (lender_id, pool_id)
 			  UNION ALL
-			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0),
+			  SELECT l.pool_id, l.type_id, l.account_id, coalesce(l.policy_id, 0), coalesce(l.lender_id, 0),
 				l.resources OPERATOR(rpq.*) l.replicas::numeric
 			  FROM rpq_store.podless AS l) AS x
-		GROUP BY 1, 2, 3, 4),
+		GROUP BY 1, 2, 3, 4, 5),
 	-- what is not counted is taken off again, and so the sum stays within what fits a bigint
 	counted AS (
-		SELECT e.pool_id, e.type_id, e.account_id, e.policy_id, rpq.sum(e.amount) AS amount
-		FROM (SELECT e.pool_id, e.type_id, e.account_id, coalesce(e.policy_id, 0) AS policy_id, e.resources AS amount
+		SELECT e.pool_id, e.type_id, e.account_id, e.policy_id, e.lender_id, rpq.sum(e.amount) AS amount
+		FROM (SELECT e.pool_id, e.type_id, e.account_id, coalesce(e.policy_id, 0) AS policy_id,
+				coalesce(e.lender_id, 0) AS lender_id, e.resources AS amount
 			  FROM rpq_store.entry AS e WHERE e.resources IS NOT NULL
 			  UNION ALL
-			  SELECT u.pool_id, u.type_id, u.account_id, coalesce(u.policy_id, 0), OPERATOR(rpq.-) u.resources
+			  SELECT u.pool_id, u.type_id, u.account_id, coalesce(u.policy_id, 0), coalesce(u.lender_id, 0),
+				OPERATOR(rpq.-) u.resources
 			  FROM rpq_store.uncounted AS u WHERE u.resources IS NOT NULL) AS e
-		GROUP BY 1, 2, 3, 4),
+		GROUP BY 1, 2, 3, 4, 5),
 	cell AS (
-		SELECT pool_id, type_id, account_id, policy_id, coalesce(u.amount, '') AS stored,
+		SELECT pool_id, type_id, account_id, policy_id, lender_id, coalesce(u.amount, '') AS stored,
 			coalesce(p.amount, '') AS placed, coalesce(c.amount, '') AS counted
 		FROM rpq_store.usage AS u
-		FULL JOIN placed AS p USING (pool_id, type_id, account_id, policy_id)
-		FULL JOIN counted AS c USING (pool_id, type_id, account_id, policy_id))
+		FULL JOIN placed AS p USING (pool_id, type_id, account_id, policy_id, lender_id)
+		FULL JOIN counted AS c USING (pool_id, type_id, account_id, policy_id, lender_id))
 	SELECT v.invariant,
-		format('pool %s, type %s, account %s, policy %s', c.pool_id, c.type_id, c.account_id, c.policy_id),
+		format('pool %s, type %s, account %s, policy %s%s', c.pool_id, c.type_id, c.account_id, c.policy_id,
+			CASE WHEN c.lender_id <> 0 THEN format(', borrowed of pool %s', c.lender_id) END),
 		v.expected::text, c.stored::text
 	FROM cell AS c
 	CROSS JOIN LATERAL (VALUES ('usage', c.placed), ('ledger', c.counted)) AS v (invariant, expected)
@@ -9823,12 +9845,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH used AS (
 		SELECT u.pool_id, rpq.sum(u.amount) AS amount
-		FROM (SELECT pool_id, amount FROM rpq_store.usage
+		FROM (SELECT pool_id, amount FROM rpq_store.usage WHERE lender_id = 0
 			  UNION ALL
-			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL
+			  SELECT pool_id, resources FROM rpq_store.uncounted WHERE resources IS NOT NULL AND lender_id IS NULL
 			  UNION ALL
 			  -- its pods are gone already, its row follows
-			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l) AS u
+			  SELECT l.pool_id, l.resources OPERATOR(rpq.*) (- l.replicas)::numeric FROM rpq_store.podless AS l
+			  WHERE l.lender_id IS NULL) AS u
 		GROUP BY u.pool_id),
 	size AS (
 		SELECT n.pool_id, n.type_id, n.capacity, count(*) AS nodes
@@ -9937,7 +9960,8 @@ AS $$
 	-- one that has lost its pods waits for a client to let go of its row, and holds up nobody
 	SELECT 'preemption', format('preemption %s', p.preemption_id), 'a preemptor for which room is held', 'none'
 	FROM rpq_store.preemption AS p
-	WHERE p.state = 'pending' AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
+	WHERE p.state = 'pending' AND p.preemptor IS NOT NULL
+	  AND NOT EXISTS (SELECT FROM held AS h WHERE h.workload_id = p.preemptor)
 	  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l)
 	UNION ALL
 	SELECT 'preemption', format('preemption %s', p.preemption_id), format('attempt %s of a victim', p.victim_attempt),
@@ -10017,6 +10041,10 @@ AS $$
 		UNION ALL
 		SELECT 'usage', 'pool', u.pool_id FROM rpq_store.usage AS u
 		WHERE NOT EXISTS (SELECT FROM rpq_store.pool AS p WHERE p.pool_id = u.pool_id)
+		UNION ALL
+		SELECT 'usage', 'lending pool', u.lender_id FROM rpq_store.usage AS u
+		WHERE u.lender_id <> 0
+		  AND NOT EXISTS (SELECT FROM rpq_store.pool AS p WHERE p.pool_id = u.lender_id)
 		UNION ALL
 		SELECT 'usage', 'instance type', u.type_id FROM rpq_store.usage AS u
 		WHERE NOT EXISTS (SELECT FROM rpq_store.instance_type AS t WHERE t.type_id = u.type_id)
@@ -10187,7 +10215,7 @@ $$;
 COMMENT ON FUNCTION rpq.check_integrity() IS
 'recomputes every balance from the placed pods, the workloads and the ledger, and returns a row for each difference: '
 'invariant (gang, workload, node, device, node_load, usage, ledger, lane, lane head, pool, pool_capacity, '
-'inventory, machine, turn, reference, report, operation, move, hold, preemption, history), object, what is '
+'inventory, machine, turn, borrowed, reference, report, operation, move, hold, preemption, history), object, what is '
 'expected, what was found; none when all is well. Exact in any snapshot, whatever runs at the same time; locks and '
 'writes nothing, '
 'also on a standby. Errors: 42501. Platform administrators';
@@ -10218,12 +10246,13 @@ AS $$
 		FROM rpq_store.pod AS p JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
 		GROUP BY p.node_id) AS l ON l.node_id = n.node_id;
 	DELETE FROM rpq_store.usage;
-	INSERT INTO rpq_store.usage (pool_id, type_id, account_id, policy_id, amount)
-	SELECT n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, 0), rpq.sum(w.resources)
+	INSERT INTO rpq_store.usage (pool_id, type_id, account_id, policy_id, lender_id, amount)
+	SELECT CASE WHEN w.lender_id IS NULL THEN n.pool_id ELSE w.pool_id END, n.type_id, w.account_id,
+		coalesce(w.policy_id, 0), coalesce(w.lender_id, 0), rpq.sum(w.resources)
 	FROM rpq_store.pod AS p
 	JOIN rpq_store.node AS n ON n.node_id = p.node_id
 	JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id
-	GROUP BY n.pool_id, n.type_id, w.account_id, coalesce(w.policy_id, 0);
+	GROUP BY 1, 2, 3, 4, 5;
 $$;
 COMMENT ON FUNCTION rpq_store.rebuild_load() IS
 'node_load and usage anew, from the pods. The caller holds every turn';
@@ -10366,14 +10395,14 @@ COMMENT ON FUNCTION rpq_store.unavailable_of(boolean, rpq.resources, rpq.resourc
 -- query that calls it, which is that of the balances.
 CREATE FUNCTION rpq_store.uncounted_now() RETURNS TABLE (scope_id bigint, workload_id bigint, attempt int,
 		kind text, waiting smallint, pool_id bigint, type_id bigint, account_id bigint, policy_id bigint,
-		resources rpq.resources)
+		lender_id bigint, resources rpq.resources)
 	LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL SAFE COST 500 ROWS 50
 	SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 BEGIN
 	RETURN QUERY
 	SELECT u.scope_id, u.workload_id, u.attempt, u.kind, u.waiting, u.pool_id, u.type_id, u.account_id, u.policy_id,
-		   u.resources
+		   u.lender_id, u.resources
 	  FROM rpq_store.uncounted u
 	 WHERE u.waiting <> 0 OR u.resources IS NOT NULL OR u.kind = 'release';
 END
@@ -10391,13 +10420,30 @@ SELECT pod.pod_id, pod.node_id, pod.workload_id, pod.replica, w.resources
 COMMENT ON VIEW rpq_store.released_pod IS 'pods of ended attempts that node_load still counts';
 
 CREATE VIEW rpq_store.usage_now AS
-SELECT pool_id, type_id, account_id, policy_id, amount
+SELECT pool_id, type_id, account_id, policy_id, lender_id, amount
   FROM rpq_store.usage
  UNION ALL
-SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), resources
+SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), coalesce(lender_id, 0), resources
   FROM rpq_store.uncounted_now()
  WHERE resources IS NOT NULL AND pool_id IS NOT NULL;
 COMMENT ON VIEW rpq_store.usage_now IS 'addends of usage: the counted cells and the entries not counted yet';
+
+-- Borrowed work stands on nodes of its lender, and is charged to the pool that it was submitted to.  A pod whose
+-- attempt has ended is not here, though no fold has freed it yet.
+CREATE VIEW rpq_store.borrowed_pod AS
+SELECT o.node_id, o.pod_id, w.workload_id, w.attempt, w.pool_id, w.lender_id, w.resources, o.replica
+  FROM rpq_store.workload w
+  JOIN rpq_store.pod o ON o.workload_id = w.workload_id AND o.attempt = w.attempt
+ WHERE w.lender_id IS NOT NULL AND w.status IN ('starting', 'running');
+COMMENT ON VIEW rpq_store.borrowed_pod IS 'pods of work that borrows the idle room of an exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.node_id IS 'node of the exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pod_id IS 'the pod';
+COMMENT ON COLUMN rpq_store.borrowed_pod.workload_id IS 'its workload';
+COMMENT ON COLUMN rpq_store.borrowed_pod.attempt IS 'the present attempt of that';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pool_id IS 'pool that it is charged to';
+COMMENT ON COLUMN rpq_store.borrowed_pod.lender_id IS 'exclusive pool that has the node';
+COMMENT ON COLUMN rpq_store.borrowed_pod.resources IS 'what the pod has';
+COMMENT ON COLUMN rpq_store.borrowed_pod.replica IS 'number of the replica, from 0';
 
 CREATE VIEW rpq_store.waiting_now AS
 SELECT x.scope_id, sum(x.waiting)::bigint AS waiting
@@ -10473,24 +10519,27 @@ SELECT n.node_id, n.pool_id, n.type_id, n.name, n.usable,
 		   OPERATOR(rpq.-) coalesce(r.resources, '') AS used,
 	   coalesce(l.pods, 0) - coalesce(r.pods, 0) AS pods,
 	   coalesce(h.resources, '') AS held,
-	   coalesce(h.holds, 0) AS holds, n.capacity
+	   coalesce(h.holds, 0) AS holds, n.capacity,
+	   n.usable OPERATOR(rpq.*) 0::numeric OPERATOR(rpq.+) coalesce(b.resources, '') AS lent
   FROM rpq_store.node n
   LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, count(*) AS pods
 			   FROM rpq_store.released_pod GROUP BY node_id) r ON r.node_id = n.node_id
   LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources, sum(holds)::bigint AS holds
 			   FROM rpq_store.hold_room GROUP BY node_id) h ON h.node_id = n.node_id
+  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
+			   FROM rpq_store.borrowed_pod GROUP BY node_id) b ON b.node_id = n.node_id
  WHERE NOT n.removing;
-COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node';
+COMMENT ON VIEW rpq_store.node_now IS 'what pods and holds take of each node; lent: of that, what borrows there';
 
 CREATE VIEW rpq_store.unavailable_now AS
 SELECT n.pool_id, n.type_id,
-	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used) AS amount
+	   rpq_store.unavailable_of(n.takes_work, n.capacity, n.usable, n.used OPERATOR(rpq.-) n.lent) AS amount
   FROM rpq_store.node_now n
  WHERE NOT n.takes_work OR NOT n.capacity OPERATOR(rpq.=) n.usable;
 COMMENT ON VIEW rpq_store.unavailable_now IS
 	'addends of unavailable: what is free on each node that takes nothing new, and what of a node''s room its '
-	'machine does not have at present';
+	'machine does not have at present; what is lent there is free for the pool itself';
 
 -- Each part is an outer join to one row, which the planner leaves out where nobody asks for it.
 CREATE VIEW rpq_store.pool_now AS
@@ -10505,7 +10554,14 @@ WITH uncounted AS MATERIALIZED (SELECT u.* FROM rpq_store.uncounted_now() u),
 		SELECT n.pool_id, count(*) AS running
 		  FROM rpq_store.pod JOIN rpq_store.node n ON n.node_id = pod.node_id
 		 WHERE pod.replica = 0
-		 GROUP BY n.pool_id)
+		 GROUP BY n.pool_id),
+	 borrowed AS MATERIALIZED (SELECT b.* FROM rpq_store.borrowed_pod b),
+	 lent AS MATERIALIZED (
+		SELECT y.lender_id, rpq.sum(y.amount) AS amount
+		  FROM (SELECT lender_id, amount FROM rpq_store.usage WHERE lender_id <> 0
+				 UNION ALL
+				SELECT lender_id, resources FROM uncounted WHERE lender_id IS NOT NULL AND resources IS NOT NULL) y
+		 GROUP BY y.lender_id)
 SELECT p.*,
 	   coalesce(c.nodes, 0) AS nodes,
 	   coalesce(c.total, '') AS total,
@@ -10515,7 +10571,8 @@ SELECT p.*,
 							   OPERATOR(rpq.-) coalesce(x.unavailable, '')) AS available,
 	   (SELECT y.free
 		  FROM (SELECT n.name, rpq_store.at_least_zero(n.usable OPERATOR(rpq.-) coalesce(l.used, '')
-						   OPERATOR(rpq.+) coalesce(d.resources, '') OPERATOR(rpq.-) coalesce(h.resources, '')) AS free
+						   OPERATOR(rpq.+) coalesce(d.resources, '') OPERATOR(rpq.+) coalesce(b.resources, '')
+						   OPERATOR(rpq.-) coalesce(h.resources, '')) AS free
 				  FROM rpq_store.node n
 				  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
@@ -10523,30 +10580,37 @@ SELECT p.*,
 				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources
 							   FROM rpq_store.hold_room GROUP BY node_id) h
 					ON h.node_id = n.node_id
+				  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM borrowed GROUP BY node_id) b
+					ON b.node_id = n.node_id
 				 WHERE n.pool_id = p.pool_id AND n.schedulable AND NOT n.draining AND n.health = 'healthy'
 				   AND NOT n.removing) y
 		 ORDER BY coalesce(y.free OPERATOR(rpq.->) p.kind, 0) DESC,
 				  coalesce(y.free OPERATOR(rpq.->) 'cpu', 0) DESC, y.name
 		 LIMIT 1) AS largest_free,
 	   coalesce(q.waiting, 0) AS queued,
-	   coalesce(r.running, 0) - coalesce(f.running, 0) AS running,
-	   coalesce(s.health, 'healthy') AS health
+	   coalesce(r.running, 0) - coalesce(f.running, 0) + coalesce(g.running, 0) AS running,
+	   coalesce(s.health, 'healthy') AS health,
+	   coalesce(c.total OPERATOR(rpq.*) 0::numeric, '') OPERATOR(rpq.+) coalesce(e.lent, '') AS lent
   FROM rpq_store.pool p
   LEFT JOIN LATERAL (
 		SELECT sum(k.nodes)::bigint AS nodes, rpq.sum(k.capacity OPERATOR(rpq.*) k.nodes::numeric) AS total
 		  FROM rpq_store.pool_capacity k WHERE k.pool_id = p.pool_id) c ON true
   LEFT JOIN LATERAL (
 		SELECT rpq.sum(y.amount) AS used
-		  FROM (SELECT amount FROM rpq_store.usage WHERE pool_id = p.pool_id
+		  FROM (SELECT amount FROM rpq_store.usage WHERE pool_id = p.pool_id AND lender_id = 0
 				 UNION ALL
-				SELECT resources FROM uncounted WHERE pool_id = p.pool_id) y) u ON true
+				SELECT resources FROM uncounted WHERE pool_id = p.pool_id AND lender_id IS NULL) y) u ON true
+  LEFT JOIN LATERAL (SELECT rpq.sum(l.amount) AS lent FROM lent l WHERE l.lender_id = p.pool_id) e ON true
   LEFT JOIN LATERAL (
 		SELECT rpq.sum(rpq_store.unavailable_of(n.schedulable AND NOT n.draining AND n.health = 'healthy', n.capacity,
-					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, ''))) AS unavailable
+					   n.usable, coalesce(l.used, '') OPERATOR(rpq.-) coalesce(d.resources, '')
+						   OPERATOR(rpq.-) coalesce(b.resources, ''))) AS unavailable
 		  FROM rpq_store.node n
 		  LEFT JOIN rpq_store.node_load l ON l.node_id = n.node_id
 		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM released GROUP BY node_id) d
 			ON d.node_id = n.node_id
+		  LEFT JOIN (SELECT node_id, rpq.sum(resources) AS resources FROM borrowed GROUP BY node_id) b
+			ON b.node_id = n.node_id
 		 WHERE n.pool_id = p.pool_id AND NOT n.removing
 		   AND (NOT (n.schedulable AND NOT n.draining AND n.health = 'healthy')
 				OR NOT n.capacity OPERATOR(rpq.=) n.usable)) x ON true
@@ -10561,11 +10625,15 @@ SELECT p.*,
 		  FROM released o JOIN rpq_store.node n ON n.node_id = o.node_id
 		 WHERE n.pool_id = p.pool_id AND o.replica = 0) f ON true
   LEFT JOIN LATERAL (
+		SELECT sum(CASE p.pool_id WHEN b.pool_id THEN 1 ELSE -1 END)::bigint AS running
+		  FROM borrowed b WHERE p.pool_id IN (b.pool_id, b.lender_id) AND b.replica = 0) g ON true
+  LEFT JOIN LATERAL (
 		SELECT string_agg(n.name || ' ' || n.health || coalesce(' (' || n.health_reason || ')', ''), ', '
 						  ORDER BY n.name) AS health
 		  FROM rpq_store.node n WHERE n.pool_id = p.pool_id AND n.health <> 'healthy' AND NOT n.removing) s ON true;
 COMMENT ON VIEW rpq_store.pool_now IS
-	'each pool with its figures: running counts the first pods (replica 0) that are placed';
+	'each pool with its figures: running counts the first pods (replica 0) that are placed, in the pool that they are '
+	'charged to; what is lent is free for the pool itself, which takes it back at once';
 -- Members and their personal quotas.  rpq.members may be written (writable.sql): its rows come out of a WITH query,
 -- which no SELECT ... FOR UPDATE reaches, so that no reader locks what administrators change.
 
@@ -10674,14 +10742,17 @@ COMMENT ON COLUMN rpq.overview.health IS
 	'healthy when all its nodes are, else the affected nodes with their reasons';
 COMMENT ON COLUMN rpq.overview.nodes IS 'number of nodes';
 COMMENT ON COLUMN rpq.overview.total IS 'the pool quota: what its nodes hold';
-COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads hold';
-COMMENT ON COLUMN rpq.overview.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.overview.used IS 'what placed workloads of it hold; of what borrows room, nothing anywhere';
+COMMENT ON COLUMN rpq.overview.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it, since the pool takes it back at once';
 COMMENT ON COLUMN rpq.overview.unavailable IS
 	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
 	'of their nominal capacity';
 COMMENT ON COLUMN rpq.overview.queued IS
 	'workloads that wait in this pool; those in queues of policies wait in no pool';
-COMMENT ON COLUMN rpq.overview.running IS 'workloads that hold nodes of this pool: starting and running';
+COMMENT ON COLUMN rpq.overview.running IS
+	'workloads that hold nodes, starting and running, in the pool that they are charged to: what borrows room of an '
+	'exclusive pool is in the shared pool that it was submitted to';
 COMMENT ON COLUMN rpq.overview.oldest_wait IS
 	'time since the submission of the one that waits longest; NULL when none waits';
 
@@ -10692,7 +10763,7 @@ WITH seen AS (
 				  WHERE i.type_id IN (SELECT pi.type_id FROM rpq_store.pool_instance pi WHERE pi.pool_id = p.pool_id)
 				  ORDER BY i.name) AS instance_types,
 		   p.total, p.used, p.unavailable, p.available,
-		   p.total OPERATOR(rpq.*) 0::numeric AS lent,
+		   p.lent,
 		   p.largest_free,
 		   p.scheduling_policy, p.queueing, p.user_default_quota, p.default_priority, p.workload_types,
 		   (SELECT g.name FROM rpq_store.project_group g
@@ -10718,16 +10789,18 @@ COMMENT ON COLUMN rpq.pools.cluster IS 'cluster of all its nodes';
 COMMENT ON COLUMN rpq.pools.region IS 'region of the cluster';
 COMMENT ON COLUMN rpq.pools.instance_types IS 'instance types that it has or has settings for, by name';
 COMMENT ON COLUMN rpq.pools.total IS 'the pool quota: what its nodes hold';
-COMMENT ON COLUMN rpq.pools.used IS 'what placed workloads hold';
+COMMENT ON COLUMN rpq.pools.used IS
+	'what placed workloads of it hold; what borrows room of an exclusive pool is in the used of neither pool';
 COMMENT ON COLUMN rpq.pools.unavailable IS
 	'what is free on nodes that take nothing new (cordoned, draining, not healthy), and what machines at present lack '
 	'of their nominal capacity';
-COMMENT ON COLUMN rpq.pools.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.pools.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it, since the pool takes it back at once';
 COMMENT ON COLUMN rpq.pools.lent IS
-	'what workloads of the shared pool hold on its nodes by idle-time sharing; not part of used';
+	'what workloads of the shared pool hold on its nodes by idle-time sharing; part of available, not of used';
 COMMENT ON COLUMN rpq.pools.largest_free IS
-	'what is free on one node that takes work: the one with most of the primary resource free, then most CPU, '
-	'then first by name; NULL when no node takes work';
+	'what is free, or lent, on one node that takes work: the one with most of the primary resource free, then most '
+	'CPU, then first by name; NULL when no node takes work';
 COMMENT ON COLUMN rpq.pools.scheduling_policy IS
 	'binpack, spread or least_fragmentation; an instance type may have its own (pool_instances)';
 COMMENT ON COLUMN rpq.pools.queueing IS
@@ -10752,7 +10825,9 @@ COMMENT ON COLUMN rpq.pools.isolate_accounts IS 'exclusive: a node hosts pods of
 COMMENT ON COLUMN rpq.pools.min_runtime IS 'time that a workload runs before it may be preempted';
 COMMENT ON COLUMN rpq.pools.health IS 'healthy when all its nodes are, else the affected nodes with their reasons';
 COMMENT ON COLUMN rpq.pools.queued IS 'workloads that wait in this pool';
-COMMENT ON COLUMN rpq.pools.running IS 'workloads that hold nodes of this pool: starting and running';
+COMMENT ON COLUMN rpq.pools.running IS
+	'workloads that hold nodes, starting and running, in the pool that they are charged to: what borrows room of an '
+	'exclusive pool is in the shared pool that it was submitted to';
 COMMENT ON COLUMN rpq.pools.created_at IS 'when it was created, by the true clock';
 
 CREATE VIEW rpq.pool_instances WITH (security_barrier) AS
@@ -10772,7 +10847,8 @@ SELECT i.pool_instance_id, i.pool_id, p.name AS pool, t.name AS instance_type,
 					rpq.sum(capacity OPERATOR(rpq.*) nodes::numeric) AS total
 			   FROM rpq_store.pool_capacity GROUP BY pool_id, type_id) c
 	ON c.pool_id = i.pool_id AND c.type_id = i.type_id
-  LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS used FROM rpq_store.usage_now GROUP BY pool_id, type_id) u
+  LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS used
+			   FROM rpq_store.usage_now WHERE lender_id = 0 GROUP BY pool_id, type_id) u
 	ON u.pool_id = i.pool_id AND u.type_id = i.type_id
   LEFT JOIN (SELECT pool_id, type_id, rpq.sum(amount) AS unavailable
 			   FROM rpq_store.unavailable_now GROUP BY pool_id, type_id) x
@@ -10786,10 +10862,11 @@ COMMENT ON COLUMN rpq.pool_instances.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_instances.instance_type IS 'name of the instance type';
 COMMENT ON COLUMN rpq.pool_instances.nodes IS 'nodes of this type in the pool';
 COMMENT ON COLUMN rpq.pool_instances.total IS 'what those nodes hold';
-COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads hold on this type';
+COMMENT ON COLUMN rpq.pool_instances.used IS 'what placed workloads of the pool hold on this type, on its own nodes';
 COMMENT ON COLUMN rpq.pool_instances.unavailable IS
 	'what is free on those of its nodes that take nothing new, or is not there at present';
-COMMENT ON COLUMN rpq.pool_instances.available IS 'total - used - unavailable, by key, never below zero';
+COMMENT ON COLUMN rpq.pool_instances.available IS
+	'total - used - unavailable, by key, never below zero; what is lent is in it';
 COMMENT ON COLUMN rpq.pool_instances.scheduling_policy IS
 	'scheduling policy in force for this type: its own, else the pool''s';
 COMMENT ON COLUMN rpq.pool_instances.user_default_quota IS
@@ -10801,7 +10878,7 @@ SELECT p.pool_id, p.name AS pool, k.resource,
 	   coalesce(p.used OPERATOR(rpq.->) k.resource, 0) AS used,
 	   coalesce(p.unavailable OPERATOR(rpq.->) k.resource, 0) AS unavailable,
 	   coalesce(p.available OPERATOR(rpq.->) k.resource, 0) AS available,
-	   0::numeric AS lent
+	   coalesce(p.lent OPERATOR(rpq.->) k.resource, 0) AS lent
   FROM rpq_store.pool_now p
  CROSS JOIN LATERAL jsonb_object_keys((p.total OPERATOR(rpq.+) p.used)::jsonb) AS k(resource)
  WHERE p.status <> 'deleted' AND p.pool_id = ANY ((SELECT rpq_store.seen_pools())::bigint[]);
@@ -10811,11 +10888,12 @@ COMMENT ON COLUMN rpq.pool_resources.pool_id IS 'id of the pool';
 COMMENT ON COLUMN rpq.pool_resources.pool IS 'name of the pool';
 COMMENT ON COLUMN rpq.pool_resources.resource IS 'name of the resource';
 COMMENT ON COLUMN rpq.pool_resources.total IS 'what the pool''s nodes hold of it';
-COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads hold of it';
+COMMENT ON COLUMN rpq.pool_resources.used IS 'what placed workloads of the pool hold of it, on its own nodes';
 COMMENT ON COLUMN rpq.pool_resources.unavailable IS
 	'what of it is free on nodes that take nothing new, or is not there at present';
 COMMENT ON COLUMN rpq.pool_resources.available IS 'total - used - unavailable, never below zero';
-COMMENT ON COLUMN rpq.pool_resources.lent IS 'what workloads of the shared pool hold by idle-time sharing';
+COMMENT ON COLUMN rpq.pool_resources.lent IS
+	'what workloads of the shared pool hold by idle-time sharing; part of available, not of used';
 -- Views of nodes and of the pods on them.
 
 CREATE VIEW rpq.nodes WITH (security_barrier) AS
@@ -10827,7 +10905,7 @@ SELECT n.node_id, n.name, t.name AS tenant, c.name AS cluster, n.pool_id, p.name
 			ELSE n.usable OPERATOR(rpq.*) 0::numeric END AS available,
 	   f.pods = 0 AND f.holds = 0 AS idle,
 	   n.health, n.health_reason, n.schedulable, n.draining, s.at AS last_seen, n.labels, n.provider_id,
-	   NULL::text AS autoscaler, n.usable, f.pods
+	   NULL::text AS autoscaler, n.usable, f.pods, f.lent
   FROM rpq_store.node n
   JOIN rpq_store.node_now f ON f.node_id = n.node_id
   LEFT JOIN rpq_store.tenant t ON t.tenant_id = n.tenant_id
@@ -10849,7 +10927,7 @@ COMMENT ON COLUMN rpq.nodes.instance_type IS 'name of the instance type';
 COMMENT ON COLUMN rpq.nodes.kind IS 'gpu or cpu: the kind of the instance type';
 COMMENT ON COLUMN rpq.nodes.capacity IS 'nominal capacity';
 COMMENT ON COLUMN rpq.nodes.reported IS 'capacity that its executor last reported; NULL: never';
-COMMENT ON COLUMN rpq.nodes.used IS 'what its pods take';
+COMMENT ON COLUMN rpq.nodes.used IS 'what pods on it take, also those that borrow there';
 COMMENT ON COLUMN rpq.nodes.reserved IS 'what holds keep of the room that no pod has';
 COMMENT ON COLUMN rpq.nodes.available IS
 	'what a new pod could take: usable - used - reserved, never below zero; zero where nothing new is taken';
@@ -10865,6 +10943,8 @@ COMMENT ON COLUMN rpq.nodes.autoscaler IS 'autoscaler that started it; NULL: non
 COMMENT ON COLUMN rpq.nodes.usable IS
 	'the lesser of nominal and reported capacity, by key';
 COMMENT ON COLUMN rpq.nodes.pods IS 'number of pods on it';
+COMMENT ON COLUMN rpq.nodes.lent IS
+	'of used, what work of the shared pool has by idle-time sharing: the pool''s own work takes it back at once';
 
 -- A pod is there while its attempt is the workload's present one: reports end attempts at once, folds take pods off
 -- their nodes a little later.
@@ -10933,6 +11013,7 @@ CREATE VIEW rpq_store.workload_shown AS
 WITH tenant AS (SELECT t.tenant_id, t.name FROM rpq_store.tenant t),
 	 account AS (SELECT a.account_id, a.name FROM rpq_store.account a),
 	 pool AS (SELECT p.pool_id, p.name FROM rpq_store.pool p),
+	 lender AS (SELECT b.pool_id, b.name FROM rpq_store.pool b),
 	 queue AS (SELECT q.queue_id, q.name, q.profile_id, q.policy_id FROM rpq_store.queue q),
 	 profile AS (SELECT f.profile_id, f.name FROM rpq_store.profile f),
 	 policy AS (SELECT y.policy_id, y.name FROM rpq_store.policy y),
@@ -10956,12 +11037,14 @@ SELECT w.workload_id, w.name, t.name AS tenant, w.account_id, a.name AS account,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at,
 	   CASE WHEN w.ended_at IS NOT NULL THEN coalesce(w.cause, w.status) END AS end_cause,
 	   w.max_runtime, w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail,
-	   w.hidden, w.tenant_id, w.scope_id, w.pool_id AS placed_in
+	   w.hidden, w.tenant_id, w.scope_id, w.pool_id AS placed_in,
+	   b.name AS lender
   FROM rpq_store.workload w
   LEFT JOIN tenant t ON t.tenant_id = w.tenant_id
   LEFT JOIN account a ON a.account_id = w.account_id
   LEFT JOIN pool p		-- pools and queues have ids of one sequence, so a queue's finds no pool
 	ON p.pool_id = CASE WHEN w.status IN ('queued', 'draft') THEN w.scope_id ELSE coalesce(w.pool_id, w.scope_id) END
+  LEFT JOIN lender b ON b.pool_id = w.lender_id
   LEFT JOIN queue q ON q.queue_id = w.scope_id
   LEFT JOIN profile f ON f.profile_id = q.profile_id
   LEFT JOIN policy y ON y.policy_id = coalesce(w.policy_id, q.policy_id)
@@ -10982,7 +11065,7 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 			THEN w.reason
 			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
-	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
+	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail, w.lender
   FROM rpq_store.workload_shown w
  WHERE w.ended_at IS NULL AND NOT w.hidden
    AND (w.account_id, w.scope_id) >= ((SELECT first_account FROM me), 0)
@@ -11037,6 +11120,8 @@ COMMENT ON COLUMN rpq.workloads.labels IS 'labels, json';
 COMMENT ON COLUMN rpq.workloads.spec IS 'what the executor is to run, json';
 COMMENT ON COLUMN rpq.workloads.created_at IS 'when the row was made';
 COMMENT ON COLUMN rpq.workloads.detail IS 'details of the end, or of the last return to the queue';
+COMMENT ON COLUMN rpq.workloads.lender IS
+	'exclusive pool whose idle room it borrows, or borrowed when it ended; NULL: it is on nodes of pool itself';
 
 -- In two parts, since the indexes are those of live and of ended workloads; nothing ends before it is submitted.
 CREATE VIEW rpq.workload_history WITH (security_barrier) AS
@@ -11052,7 +11137,7 @@ SELECT w.workload_id, w.name, w.tenant, w.account_id, w.account, w.pool_id,
 			THEN w.reason
 			ELSE regexp_replace(w.reason, '^workload \d+ ', 'another workload ') END AS reason,
 	   w.not_before, w.submitted_at, w.started_at, w.ended_at, w.end_cause, w.max_runtime,
-	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail
+	   w.on_node_loss, w.checkpointable, w.request_id, w.labels, w.spec, w.created_at, w.detail, w.lender
   FROM (
 		SELECT * FROM rpq_store.workload_shown WHERE ended_at IS NULL
 		 UNION ALL
@@ -11110,6 +11195,8 @@ COMMENT ON COLUMN rpq.workload_history.labels IS 'labels, json';
 COMMENT ON COLUMN rpq.workload_history.spec IS 'what the executor is to run, json';
 COMMENT ON COLUMN rpq.workload_history.created_at IS 'when the row was made';
 COMMENT ON COLUMN rpq.workload_history.detail IS 'details of the end, or of the last return to the queue';
+COMMENT ON COLUMN rpq.workload_history.lender IS
+	'exclusive pool whose idle room it borrows, or borrowed when it ended; NULL: it is on nodes of pool itself';
 -- Views of the ledger: what happened to workloads, and what changed usage.
 
 -- Exactly one of the ends of an attempt (preempted, requeued, lost, moved, succeeded, failed, stopped) stands for each.
@@ -12010,6 +12097,7 @@ COMMENT ON COLUMN rpq_store.preempting_now.reason IS 'where room is held, and ho
 COMMENT ON COLUMN rpq_store.hold_room.node_id IS 'node';
 COMMENT ON COLUMN rpq_store.hold_room.resources IS 'what a hold takes of it, or the holds of a preemptor do';
 COMMENT ON COLUMN rpq_store.hold_room.holds IS 'how many holds that are';
+COMMENT ON COLUMN rpq_store.node_now.lent IS 'of used, what borrows there by idle-time sharing';
 COMMENT ON COLUMN rpq_store.node_now.holds IS 'number of holds on the node';
 COMMENT ON COLUMN rpq_store.member_row.own_quota IS 'quota of the member''s own; NULL: none';
 COMMENT ON COLUMN rpq_store.member_row.default_quota IS 'the pool''s default, or that of the instance type; NULL: none';
