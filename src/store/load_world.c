@@ -557,14 +557,7 @@ book_build_world(Book *book, int batch)
 	LaneRow    *row;
 	int			n = 0;
 
-	hash_seq_init(&seq, book->lanes);
-	while ((row = hash_seq_search(&seq)) != NULL)
-	{
-		if (row->waiting > 0 && row->has_shape)
-			n++;
-	}
-	book->lane_rows = palloc(sizeof(LaneRow *) * Max(n, 1));
-	n = 0;
+	book->lane_rows = palloc(sizeof(LaneRow *) * (hash_get_num_entries(book->lanes) + 1));
 	hash_seq_init(&seq, book->lanes);
 	while ((row = hash_seq_search(&seq)) != NULL)
 	{

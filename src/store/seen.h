@@ -21,8 +21,8 @@ extern void seen_forget(Seen *seen);
 extern void seen_remember(Seen *seen, Snapshot snapshot, MemoryContext context);
 
 /*
- * What the present snapshot sees and the remembered one did not is of transactions from this one on; 0: it is not known,
- * or these are more than a range.
+ * What the present snapshot sees and the remembered one did not is of transactions from this one on; 0: it is not
+ * known, or these are more than a range.
  */
 extern uint64 seen_first_news(const Seen *seen, Snapshot now, uint64 range);
 

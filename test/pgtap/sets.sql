@@ -97,5 +97,33 @@ SELECT is(pg_temp.set_of('c3-gpu'), 'c3-gpu e1', 'an exclusive pool that shares,
 SELECT rpq.edit_pool('e1', idle_time_sharing => false) \g /dev/null
 SELECT is(pg_temp.set_of('c3-gpu'), 'c3-gpu', 'no longer');
 
+-- Of the rows of a set, everybody gets those that he may see.
+CREATE ROLE sets_bob;
+SELECT rpq.create_account('bob', db_role => 'sets_bob'), rpq.grant_pool_admin('c2-gpu', 'bob') \g /dev/null
+SELECT rpq.stop(workload_id) FROM rpq_store.workload WHERE status IN ('starting', 'queued') \g /dev/null
+SELECT pg_temp.cycle() \g /dev/null
+SELECT pg_temp.to_queue('q-four', 4) \g /dev/null
+SELECT results_eq($$ SELECT decision, pool, reason_code FROM rpq.schedule('c2-gpu', dry_run => true) $$,
+	$$ VALUES ('admitted', 'c1-gpu', NULL), ('admitted', 'c1-gpu', NULL), ('admitted', 'c2-gpu', NULL), ('waiting', NULL, 'policy_limit') $$,
+	'the account that submitted them, all of its own');
+SET ROLE sets_bob;
+SELECT results_eq($$ SELECT decision, pool, reason_code FROM rpq.schedule('c2-gpu', dry_run => true) $$,
+	$$ VALUES ('admitted', 'c2-gpu', NULL::text) $$, 'the administrator of one pool, what comes into it');
+SELECT results_eq($$ SELECT decision, pool, reason_code FROM rpq.schedule('c2-gpu') $$,
+	$$ VALUES ('admitted', 'c2-gpu', NULL::text) $$, 'of his own cycle as well');
+RESET ROLE;
+SELECT is((SELECT count(*) FROM rpq_store.workload WHERE status = 'starting'), 3::bigint, 'which was about the whole set');
+
+-- What was under way when its queue was deleted becomes a draft by whoever counts it.
+SELECT rpq.disconnect_profile('p1', 'four') \g /dev/null
+UPDATE rpq_store.workload SET status = 'queued' WHERE status = 'draft' AND scope_id = (pg_temp.scopes('{q-four}'))[1];
+INSERT INTO rpq_store.entry (scope_id, at, workload_id, shape, submitted_at, account_id, waiting, kind)
+SELECT scope_id, rpq.now(), workload_id, shape, submitted_at, account_id, 1, 'enqueue' FROM rpq_store.workload WHERE status = 'queued';
+SELECT is(pg_temp.set_of('q-four'), 'c1-gpu c2-gpu q-four', 'the deleted queue stays with its policy');
+SELECT is(pg_temp.cycle(), '0', 'late arrivals are not admitted');
+SELECT is((SELECT string_agg(DISTINCT cause, ' ') FROM rpq_store.workload WHERE status = 'draft' AND scope_id = (pg_temp.scopes('{q-four}'))[1]),
+	'queue_deleted', 'but drafts');
+SELECT is(pg_temp.cycle(), '0', 'and counted as such');
+
 SELECT is_empty('SELECT * FROM rpq.check_integrity()', 'check_integrity() is empty at the end');
 SELECT * FROM finish();
