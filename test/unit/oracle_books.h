@@ -42,8 +42,8 @@ typedef struct LaneState
 {
 	int			next;			/* the first of its members that is not decided */
 	bool		blocked;
-	bool		marked;			/* skipped, and asked whether it marks targets */
-	bool		exact;			/* its head was known, not only a bound of it */
+	bool		marked;			/* skipped, and asked whether it marks targets, or at its end */
+	bool		read;			/* its members are known; before, no more than a bound of the first */
 	int			nheld;
 	ReasonCode	code;
 	int			fitting;

@@ -194,8 +194,11 @@ set_head(Oracle *oracle, const Lane *lane, int64 workload_id, int p, int type, c
 	}
 }
 
-/* A candidate that is blocked: it marks targets in the first pool where it can. */
-static inline void
+/*
+ * A candidate that is blocked: it marks targets in the first pool where it can.  Returns whether it does; without a
+ * workload it only says whether it would.
+ */
+static inline bool
 mark_targets(Oracle *oracle, const Lane *lane, int64 workload_id)
 {
 	const World *world = oracle->world;
@@ -235,10 +238,12 @@ mark_targets(Oracle *oracle, const Lane *lane, int64 workload_id)
 		}
 		if (best >= 0)
 		{
-			set_head(oracle, lane, workload_id, p, best, best_replicas);
-			return;
+			if (workload_id != 0)
+				set_head(oracle, lane, workload_id, p, best, best_replicas);
+			return true;
 		}
 	}
+	return false;
 }
 
 #endif							/* TEST_ORACLE_TARGETS_H */

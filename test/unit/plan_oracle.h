@@ -21,15 +21,27 @@ comes_first(bool rank_a, int priority_a, const Member *a, bool rank_b, int prior
 	return member_after(b, a->submitted_at, a->workload_id);
 }
 
-static inline const Member *
-next_member(const Oracle *oracle, int l)
+/*
+ * What is known of the next member of a lane: itself, or as long as the lane is not read, a bound of it.  False: there
+ * is nothing to decide.
+ */
+static inline bool
+next_member(const Oracle *oracle, int l, Member *member)
 {
-	const Waiting *waiting = oracle->world->lanes[l].store;
+	const Lane *lane = &oracle->world->lanes[l];
+	const Waiting *waiting = lane->store;
 	const LaneState *state = &oracle->lanes[l];
 
-	if (state->blocked || state->marked || state->next >= waiting->n)
-		return NULL;
-	return &waiting->members[state->next];
+	if (state->blocked || state->marked || (state->read && state->next >= waiting->n))
+		return false;
+	if (state->read)
+		*member = waiting->members[state->next];
+	else
+	{
+		member->submitted_at = lane->head_at;
+		member->workload_id = lane->head_id;
+	}
+	return true;
 }
 
 /* The lane whose next member comes first; -1 when there is none. */
@@ -38,16 +50,19 @@ next_lane(const Oracle *oracle)
 {
 	const World *world = oracle->world;
 	int			best = -1;
+	Member		first = {0};
+	Member		member;
 
 	for (int l = 0; l < world->nlanes; l++)
 	{
-		const Member *m = next_member(oracle, l);
-
-		if (m != NULL &&
-			(best < 0 || comes_first(has_rank(world, &oracle->books, &world->lanes[l]), world->lanes[l].priority, m,
-									 has_rank(world, &oracle->books, &world->lanes[best]),
-									 world->lanes[best].priority, next_member(oracle, best))))
-			best = l;
+		if (!next_member(oracle, l, &member))
+			continue;
+		if (best >= 0 && !comes_first(has_rank(world, &oracle->books, &world->lanes[l]), world->lanes[l].priority,
+									  &member, has_rank(world, &oracle->books, &world->lanes[best]),
+									  world->lanes[best].priority, &first))
+			continue;
+		best = l;
+		first = member;
 	}
 	return best;
 }
@@ -304,13 +319,24 @@ preempt(Oracle *oracle, Lane *lane, const Member *member, const Victims *victims
 			   world->pools[victims->pool].types[victims->verdict.slot].type);
 }
 
-static inline void
-decide_member(Oracle *oracle, int l)
+/* A standing reason, or with it a pool that is closed, whichever comes first. */
+static inline ReasonCode
+standing_reason(const World *world, const Lane *lane)
 {
-	World	   *world = oracle->world;
-	Lane	   *lane = &world->lanes[l];
+	if (lane->npools == 1 && world->pools[lane->pools[0]].closed != REASON_NONE)
+		return Min(lane->own, world->pools[lane->pools[0]].closed);
+	return lane->own;
+}
+
+/*
+ * A lane that is not read comes up at its bound.  Where there is something to do for its first member it is read, and
+ * goes where that belongs; else it is blocked, and the reason is that of this place in the order.
+ */
+static inline void
+decide_unread(Oracle *oracle, int l)
+{
+	Lane	   *lane = &oracle->world->lanes[l];
 	LaneState  *state = &oracle->lanes[l];
-	Member		member = *next_member(oracle, l);
 	Verdict		verdict;
 	Victims		victims;
 	int			pool = 0;
@@ -318,45 +344,75 @@ decide_member(Oracle *oracle, int l)
 
 	if (lane->skip)
 	{
-		state->marked = true;
-		if (lane->own == REASON_NONE)
-			mark_targets(oracle, lane, member.workload_id);
+		state->read = lane->own == REASON_NONE && mark_targets(oracle, lane, 0);
+		state->marked = !state->read;
 		return;
 	}
-	if (lane->own != REASON_NONE)
+	state->read = try_pools(oracle, lane, state, &verdict, &pool, &home);
+	if (state->read)
+		return;
+	best_victims(oracle, lane, &victims);
+	state->read = victims.n > 0 || mark_targets(oracle, lane, 0);
+	state->blocked = !state->read;
+}
+
+static inline void
+decide_member(Oracle *oracle, int l, const Member *member)
+{
+	World	   *world = oracle->world;
+	Lane	   *lane = &world->lanes[l];
+	LaneState  *state = &oracle->lanes[l];
+	Verdict		verdict;
+	Victims		victims;
+	int			pool = 0;
+	int			home = 0;
+	int			held = oracle->nheld;
+
+	if (lane->skip)
 	{
-		state->blocked = true;
-		state->code = lane->own;
-		if (lane->npools == 1 && world->pools[lane->pools[0]].closed != REASON_NONE)
-			state->code = Min(state->code, world->pools[lane->pools[0]].closed);
+		state->marked = true;
+		mark_targets(oracle, lane, member->workload_id);
 		return;
 	}
 	if (try_pools(oracle, lane, state, &verdict, &pool, &home))
 	{
-		if (batch_is_full(oracle))
-			oracle->more = true;
-		else
-			admit(oracle, lane, &member, pool, home, &verdict);
+		oracle->more = batch_is_full(oracle);
+		if (!oracle->more)
+			admit(oracle, lane, member, pool, home, &verdict);
 		state->next += !oracle->more;
 		return;
 	}
 	best_victims(oracle, lane, &victims);
-	if (victims.n > 0 && batch_is_full(oracle))
+	oracle->more = victims.n > 0 && batch_is_full(oracle);
+	if (victims.n > 0 && !oracle->more)
 	{
-		oracle->more = true;
-		return;
-	}
-	if (victims.n > 0)
-	{
-		int			held = oracle->nheld;
-
-		preempt(oracle, lane, &member, &victims);
+		preempt(oracle, lane, member, &victims);
 		state->nheld += oracle->nheld - held;
 		state->next++;
-		return;
 	}
-	state->blocked = true;
-	mark_targets(oracle, lane, member.workload_id);
+	else if (!oracle->more)
+	{
+		state->blocked = true;
+		mark_targets(oracle, lane, member->workload_id);
+	}
+}
+
+static inline void
+decide_lane(Oracle *oracle, int l)
+{
+	const World *world = oracle->world;
+	LaneState  *state = &oracle->lanes[l];
+	Member		member;
+
+	if (world->lanes[l].own != REASON_NONE && !world->lanes[l].skip)
+	{
+		state->blocked = true;
+		state->code = standing_reason(world, &world->lanes[l]);
+	}
+	else if (!state->read)
+		decide_unread(oracle, l);
+	else if (next_member(oracle, l, &member))
+		decide_member(oracle, l, &member);
 }
 
 static inline Oracle *
@@ -370,20 +426,13 @@ oracle_plan(World *world)
 	open_books(oracle);
 	oracle->lanes = palloc0(sizeof(LaneState) * (world->nlanes + 1));
 	for (int i = 0; i < world->nlanes; i++)
-	{
-		const Lane *lane = &world->lanes[i];
-		const Waiting *waiting = lane->store;
-
-		members += waiting->n;
-		oracle->lanes[i].exact = waiting->n > 0 && lane->head_id == waiting->members[0].workload_id &&
-			lane->head_at == waiting->members[0].submitted_at;
-	}
+		members += ((Waiting *) world->lanes[i].store)->n;
 	oracle->admissions = palloc0(sizeof(Admission) * (members + world->nholds + 1));
 	oracle->held = palloc0(sizeof(Admission) * (members + 1));
 	oracle->preemptions = palloc0(sizeof(Preemption) * ORACLE_PLACED);
 	decide_holds(oracle);
 	while (!oracle->more && (l = next_lane(oracle)) >= 0)
-		decide_member(oracle, l);
+		decide_lane(oracle, l);
 	return oracle;
 }
 

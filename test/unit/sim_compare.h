@@ -68,36 +68,42 @@ compare_decisions(const SimCycle *cycle)
 	return plan->more == oracle->more ? NULL : "whether there is more";
 }
 
-/* Blocked lanes say why; others say so when room is held for one of theirs, and nothing else. */
+/* Blocked lanes say why; those of which nobody else waits say that room is held for one of theirs. */
+static inline ReasonCode
+right_reason(const Lane *lane, const LaneState *state)
+{
+	if (state->nheld > 0 && (!state->blocked || state->nheld >= lane->waiting))
+		return REASON_PREEMPTING;
+	return state->blocked ? state->code : REASON_NONE;
+}
+
 static inline const char *
 compare_reasons(const SimCycle *cycle)
 {
 	for (int l = 0; l < cycle->world->nlanes; l++)
 	{
 		const Lane *lane = &cycle->world->lanes[l];
-		const Waiting *waiting = lane->store;
+		const Reason *reason = lane->reason;
 		const LaneState *right = &cycle->oracle->lanes[l];
+		ReasonCode	code = right_reason(lane, right);
 
-		if (lane->skip || waiting->n + right->nheld == 0 || (cycle->plan->more && !right->blocked))
+		if (lane->skip || (cycle->plan->more && !right->blocked))
 			continue;
 		if (!lane->considered)
 			return "a lane that was not considered";
-		if (right->blocked && lane->reason == NULL)
-			return "a lane that is blocked has no reason";
-		if (!right->blocked && right->nheld == 0 && lane->reason != NULL)
-			return "a lane that is not blocked has a reason";
-		/* by its bound a lane may be found blocked before its first member's turn, for another reason */
-		if (right->blocked && right->exact && lane->reason->code != right->code)
+		if (reason == NULL || code == REASON_NONE)
+		{
+			if (reason != NULL || code != REASON_NONE)
+				return "whether a lane has a reason";
+			continue;
+		}
+		if (reason->code != code)
 			return "a reason";
-		if (!right->blocked && right->nheld > 0 &&
-			(lane->reason == NULL || lane->reason->code != REASON_PREEMPTING))
-			return "a lane for which room is held does not say so";
-		if (right->blocked && right->exact && right->code == REASON_GANG_DOES_NOT_FIT &&
-			lane->reason->fitting != right->fitting)
+		if (code == REASON_GANG_DOES_NOT_FIT && reason->fitting != right->fitting)
 			return "how many replicas would fit";
-		if (right->blocked && right->exact && right->code == REASON_BEHIND && lane->reason->ahead != right->ahead)
+		if (code == REASON_BEHIND && reason->ahead != right->ahead)
 			return "who is ahead";
-		if (lane->reason != NULL && reason_sentence(cycle->world, lane->reason)[0] == '\0')
+		if (reason_sentence(cycle->world, reason)[0] == '\0')
 			return "a sentence is empty";
 	}
 	return NULL;

@@ -335,7 +335,7 @@ sim_build_lanes(const Sim *sim, World *world, SimStore *store)
 		if ((world->lanes[l].shape + sim->cycle) % 3 == 0)
 		{
 			world->lanes[l].head_at -= 7 * (sim->cycle % 5);
-			world->lanes[l].head_id = Min(world->lanes[l].head_id, sim->cycle);
+			world->lanes[l].head_id = -world->lanes[l].shape;	/* no other has it */
 		}
 }
 
