@@ -9,7 +9,7 @@
 
 #include "sim_sequence.h"
 
-#define TAILS			600
+#define TAILS			400
 #define REST_WITHIN		60
 #define START_WITHIN	200
 

@@ -8,7 +8,7 @@
 #include "sim_sequence.h"
 #include "sim_tails.h"
 
-#define SEQUENCES	200
+#define SEQUENCES	300
 
 static Sim	sim;
 static int64 preempted;
