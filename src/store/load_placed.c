@@ -7,11 +7,13 @@
  * Reads pod, workload, pool and preemption at the book's snapshot; locks workload (FOR UPDATE SKIP LOCKED) when the
  * victims are chosen and the Book may act.  Writes nothing.
  *
- * Reading every pod is the dearest thing that a cycle can do: one statement in any order, grouped here by a hash, with
- * the columns of the workload alone that a choice depends on.
+ * Reading every pod is the dearest thing that a cycle can do.  Workloads and pods are read each for themselves and put
+ * together here: to look up the workload of each pod by its key took longer than all the rest.  The index on live work
+ * leads to what is placed, past all that has ended.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -29,12 +31,16 @@ static RpqStatement read_min_runtimes = {
 };
 
 static RpqStatement read_placed = {
-	"SELECT o.pod_id, o.workload_id, o.replica, o.node_id, o.devices, w.attempt, w.account_id, w.policy_id, w.pool_id,"
-	"       w.priority, w.guarantee, w.checkpointable, w.replicas, w.submitted_at, w.started_at, w.resources"
-	"  FROM rpq_store.pod o"
-	"  JOIN rpq_store.workload w ON w.workload_id = o.workload_id AND w.attempt = o.attempt"
-	" WHERE w.status IN ('starting', 'running') AND o.node_id = ANY ($1)",
+	"SELECT w.workload_id, w.attempt, w.account_id, w.policy_id, w.pool_id, w.lender_id, w.priority, w.guarantee,"
+	"       w.checkpointable, w.replicas, w.submitted_at, w.started_at, w.resources"
+	"  FROM rpq_store.workload w"
+	" WHERE w.ended_at IS NULL AND w.status IN ('starting', 'running') AND coalesce(w.lender_id, w.pool_id) = ANY ($1)",
 	1, {INT8ARRAYOID}, true
+};
+
+static RpqStatement read_pods = {
+	"SELECT workload_id, attempt, replica, node_id, pod_id, devices FROM rpq_store.pod WHERE node_id = ANY ($1)",
+	1, {INT8ARRAYOID}
 };
 
 static RpqStatement read_leaving = {
@@ -121,15 +127,24 @@ typedef struct Gang
 	int			place;			/* in world->placed */
 } Gang;
 
+/* Workloads ask for the same by the thousand. */
+typedef struct Amount
+{
+	struct varlena *stored;		/* as in the row */
+	Resources  *each;
+	int64	   *request;
+} Amount;
+
+#define KEPT_AMOUNTS 16
+
 typedef struct PlacedLoad
 {
 	World	   *world;
 	NodeIndex  *index;
 	HTAB	   *gangs;
 	int64	   *min_runtimes;	/* [npools], microseconds */
-	int			max;
-	Resources  *last_each;		/* workloads ask for the same by the thousand */
-	int64	   *last_request;
+	Amount		amounts[KEPT_AMOUNTS];
+	int			namounts;
 } PlacedLoad;
 
 static int
@@ -177,101 +192,160 @@ policy_index(const World *world, int64 policy_id)
 	return -1;
 }
 
-/* A vector of an amount: one for all workloads that ask for the same. */
-static const int64 *
-request_of(PlacedLoad *load, PlacedRow *row, uint64 i)
+/* The vector of an amount, as it is in a row: one for all workloads that ask for the same. */
+static const Amount *
+amount_of(PlacedLoad *load, Datum value)
 {
 	World	   *world = load->world;
 	Book	   *book = world->store;
-	bool		isnull;
-	Resources  *each = DatumGetResourcesP(rpq_column(i, 16, &isnull));
+	struct varlena *stored = (struct varlena *) DatumGetPointer(value);
+	Amount	   *amount;
 
-	if (load->last_each == NULL || !resources_equal(load->last_each, each))
+	for (int i = 0; i < Min(load->namounts, KEPT_AMOUNTS); i++)
 	{
-		load->last_each = resources_copy(each);
-		load->last_request = palloc0(sizeof(int64) * world->nkeys);
-		for (int k = 0; k < resources_nkeys(each); k++)
-		{
-			int			key = book_key(book, resources_key(each, k), resources_key_len(each, k));
-
-			if (key < world->nkeys)
-				load->last_request[key] = resources_amount(each, k);
-		}
+		if (VARSIZE_ANY(load->amounts[i].stored) == VARSIZE_ANY(stored) &&
+			memcmp(load->amounts[i].stored, stored, VARSIZE_ANY(stored)) == 0)
+			return &load->amounts[i];
 	}
-	row->each = load->last_each;
-	return load->last_request;
+	amount = &load->amounts[load->namounts++ % KEPT_AMOUNTS];
+	amount->stored = palloc(VARSIZE_ANY(stored));
+	memcpy(amount->stored, stored, VARSIZE_ANY(stored));
+	amount->each = DatumGetResourcesPCopy(value);
+	amount->request = palloc0(sizeof(int64) * world->nkeys);
+	for (int k = 0; k < resources_nkeys(amount->each); k++)
+	{
+		int			key = book_key(book, resources_key(amount->each, k), resources_key_len(amount->each, k));
+
+		if (key < world->nkeys)
+			amount->request[key] = resources_amount(amount->each, k);
+	}
+	return amount;
 }
 
+/* pods[].node is -1 until the pod is found. */
 static void
-take_placed(PlacedLoad *load, Placed *placed, uint64 i, int node)
+take_placed(PlacedLoad *load, Placed *placed, const Datum *values, const bool *nulls)
 {
 	World	   *world = load->world;
-	PlacedRow  *row = palloc0(sizeof(PlacedRow));
+	PlacedRow  *row;
+	const Amount *amount = amount_of(load, values[12]);
+	int			n = DatumGetInt32(values[9]);
 	int64		min_runtime;
 
 	memset(placed, 0, sizeof(Placed));
-	placed->workload_id = rpq_column_int64(i, 2, 0);
-	placed->attempt = (int) rpq_column_int64(i, 6, 0);
-	placed->account_id = rpq_column_int64(i, 7, 0);
-	row->policy_id = rpq_column_int64(i, 8, 0);
-	placed->policy = policy_index(world, row->policy_id);
-	placed->pool = world->nodes[node].pool;
-	placed->home = pool_index(world, rpq_column_int64(i, 9, 0));
-	placed->type = world->nodes[node].type;
-	placed->priority = (int) rpq_column_int64(i, 10, 0);
-	placed->guarantee = rpq_column_int64(i, 11, 0) != 0;
-	placed->checkpointable = rpq_column_int64(i, 12, 0) != 0;
-	placed->npods = (int) rpq_column_int64(i, 13, 1);
-	placed->submitted_at = rpq_column_int64(i, 14, 0);
-	placed->started_at = rpq_column_int64(i, 15, 0);
+	placed->workload_id = DatumGetInt64(values[0]);
+	placed->attempt = DatumGetInt32(values[1]);
+	placed->account_id = DatumGetInt64(values[2]);
+	placed->home = pool_index(world, DatumGetInt64(values[4]));
+	placed->pool = nulls[5] ? placed->home : pool_index(world, DatumGetInt64(values[5]));
+	placed->priority = DatumGetInt16(values[6]);
+	placed->guarantee = DatumGetBool(values[7]);
+	placed->checkpointable = DatumGetBool(values[8]);
+	placed->submitted_at = DatumGetTimestampTz(values[10]);
+	placed->started_at = DatumGetTimestampTz(values[11]);
 	min_runtime = load->min_runtimes[placed->pool];
 	placed->immune_until = min_runtime > DT_NOEND - placed->started_at ? DT_NOEND : placed->started_at + min_runtime;
-	placed->request = request_of(load, row, i);
-	placed->pods = palloc(sizeof(PodPlace) * placed->npods);
-	for (int p = 0; p < placed->npods; p++)
+	placed->request = amount->request;
+	placed->npods = n;
+	/* one piece of memory for all that has its length */
+	row = palloc(sizeof(PlacedRow) + (sizeof(int64) + sizeof(PodPlace)) * n);
+	row->policy_id = nulls[3] ? 0 : DatumGetInt64(values[3]);
+	row->each = amount->each;
+	row->pod_ids = (int64 *) (row + 1);
+	placed->policy = policy_index(world, row->policy_id);
+	placed->pods = (PodPlace *) (row->pod_ids + n);
+	for (int p = 0; p < n; p++)
 		placed->pods[p].node = -1;
-	row->pod_ids = palloc0(sizeof(int64) * placed->npods);
 	placed->store = row;
 }
 
 static void
-take_pod(PlacedLoad *load, uint64 i)
+load_gangs(PlacedLoad *load, Snapshot snapshot)
 {
 	World	   *world = load->world;
-	int64		workload_id = rpq_column_int64(i, 2, 0);
-	int			node = node_index_find(load->index, world->nnodes, rpq_column_int64(i, 4, 0));
-	int			replica = (int) rpq_column_int64(i, 3, 0);
+	Datum		ids[1] = {pool_ids(world)};
+	uint64		rows = rpq_exec_at(&read_placed, ids, NULL, snapshot, true);
+	HASHCTL		ctl;
+	Datum		values[13];
+	bool		nulls[13];
 	bool		found;
-	bool		isnull;
-	Gang	   *gang;
-	Placed	   *placed;
-	Datum		devices;
 
-	if (node < 0)
-		return;
-	gang = hash_search(load->gangs, &workload_id, HASH_ENTER, &found);
-	if (!found)
+	memset(&ctl, 0, sizeof(ctl));
+	ctl.hcxt = CurrentMemoryContext;
+	ctl.keysize = sizeof(int64);
+	ctl.entrysize = sizeof(Gang);
+	load->gangs = hash_create("rpq placed", (long) Max(rows, 64), &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	world->placed = palloc_extended(sizeof(Placed) * Max(rows, 1), MCXT_ALLOC_HUGE);
+	world->nplaced = 0;
+	for (uint64 i = 0; i < rows; i++)
 	{
-		gang->place = world->nplaced++;
-		if (gang->place == load->max)
-			world->placed = repalloc_huge(world->placed, sizeof(Placed) * (load->max *= 2));
-		take_placed(load, &world->placed[gang->place], i, node);
+		Placed	   *placed = &world->placed[world->nplaced];
+
+		if ((i & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
+		/* charged to a pool that is not looked at: it is for a plan that has them all */
+		if (nulls[4] || pool_index(world, DatumGetInt64(values[4])) < 0)
+			continue;
+		take_placed(load, placed, values, nulls);
+		((Gang *) hash_search(load->gangs, &placed->workload_id, HASH_ENTER, &found))->place = world->nplaced++;
 	}
-	placed = &world->placed[gang->place];
+	SPI_freetuptable(SPI_tuptable);
+}
+
+static void
+take_pod(PlacedLoad *load, const Datum *values, const bool *nulls)
+{
+	World	   *world = load->world;
+	int64		workload_id = DatumGetInt64(values[0]);
+	int			replica = DatumGetInt32(values[2]);
+	int			node = node_index_find(load->index, world->nnodes, DatumGetInt64(values[3]));
+	Gang	   *gang = hash_search(load->gangs, &workload_id, HASH_FIND, NULL);
+	Placed	   *placed = gang == NULL ? NULL : &world->placed[gang->place];
+	PodPlace   *pod;
+
+	if (placed == NULL || placed->attempt != DatumGetInt32(values[1]) || node < 0)
+		return;
 	if (replica < 0 || replica >= placed->npods)
 		elog(ERROR, "workload %lld has a pod of replica %d", (long long) workload_id, replica);
-	((PlacedRow *) placed->store)->pod_ids[replica] = rpq_column_int64(i, 1, 0);
-	placed->pods[replica].node = node;
-	placed->pods[replica].ndevices = 0;
-	placed->pods[replica].devices = NULL;
-	devices = rpq_column(i, 5, &isnull);
-	if (!isnull)
+	pod = &placed->pods[replica];
+	pod->node = node;
+	pod->ndevices = 0;
+	pod->devices = NULL;
+	placed->type = world->nodes[node].type;
+	((PlacedRow *) placed->store)->pod_ids[replica] = DatumGetInt64(values[4]);
+	if (!nulls[5])
 	{
-		ArrayType  *array = DatumGetArrayTypePCopy(devices);
+		/* a copy, since it is stored with a short header */
+		ArrayType  *array = DatumGetArrayTypePCopy(values[5]);
 
-		placed->pods[replica].ndevices = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-		placed->pods[replica].devices = (int *) ARR_DATA_PTR(array);
+		pod->ndevices = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+		pod->devices = (int *) ARR_DATA_PTR(array);
 	}
+}
+
+static void
+load_pods(PlacedLoad *load, Snapshot snapshot)
+{
+	World	   *world = load->world;
+	int64	   *ids = palloc(sizeof(int64) * Max(world->nnodes, 1));
+	Datum		nodes[1];
+	Datum		values[6];
+	bool		nulls[6];
+	uint64		rows;
+
+	for (int i = 0; i < world->nnodes; i++)
+		ids[i] = load->index[i].node_id;
+	nodes[0] = rpq_int8_array(ids, world->nnodes);
+	rows = rpq_exec_at(&read_pods, nodes, NULL, snapshot, true);
+	for (uint64 i = 0; i < rows; i++)
+	{
+		if ((i & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		heap_deform_tuple(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, values, nulls);
+		take_pod(load, values, nulls);
+	}
+	SPI_freetuptable(SPI_tuptable);
 }
 
 /* Victims of former plans, and what lost its pods though its row still says that it runs. */
@@ -295,7 +369,6 @@ mark_leaving(PlacedLoad *load, Snapshot snapshot)
 	{
 		Placed	   *placed = &world->placed[i];
 
-		/* a pod on a node that is not of these pools: it is for a plan that has them all */
 		for (int p = 0; p < placed->npods; p++)
 			placed->leaving |= placed->pods[p].node < 0;
 	}
@@ -306,32 +379,11 @@ placed_load(World *world)
 {
 	Book	   *book = world->store;
 	PlacedLoad	load = {world};
-	int64	   *ids = palloc(sizeof(int64) * Max(world->nnodes, 1));
-	HASHCTL		ctl;
-	Datum		values[1];
-	uint64		rows;
 
-	for (int i = 0; i < world->nnodes; i++)
-		ids[i] = world->nodes[i].node_id;
-	values[0] = rpq_int8_array(ids, world->nnodes);
 	load.min_runtimes = load_min_runtimes(world, book->snapshot);
-	rows = rpq_exec_at(&read_placed, values, NULL, book->snapshot, true);
 	load.index = node_index_build(world);
-	memset(&ctl, 0, sizeof(ctl));
-	ctl.hcxt = CurrentMemoryContext;
-	ctl.keysize = sizeof(int64);
-	ctl.entrysize = sizeof(Gang);
-	load.gangs = hash_create("rpq placed", (long) Max(rows, 64), &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	load.max = (int) Max(rows, 1);
-	world->placed = palloc_extended(sizeof(Placed) * load.max, MCXT_ALLOC_HUGE);
-	world->nplaced = 0;
-	for (uint64 i = 0; i < rows; i++)
-	{
-		if ((i & 1023) == 0)
-			CHECK_FOR_INTERRUPTS();
-		take_pod(&load, i);
-	}
-	SPI_freetuptable(SPI_tuptable);
+	load_gangs(&load, book->snapshot);
+	load_pods(&load, book->snapshot);
 	mark_leaving(&load, book->snapshot);
 	hash_destroy(load.gangs);
 }

@@ -111,24 +111,24 @@ BEGIN
 	END IF;
 	RETURN said;
 END $$;
-CREATE FUNCTION t.run(steps int) RETURNS SETOF text LANGUAGE plpgsql AS $$
+CREATE PROCEDURE t.run(steps int, INOUT wrong text) LANGUAGE plpgsql AS $$
 DECLARE
 	said text;
-	wrong text;
 	trail text[] := '{}';
 BEGIN
 	FOR i IN 1 .. steps LOOP
 		said := t.act();
+		COMMIT;
 		trail := (trail || (i || ': ' || said))[greatest(1, cardinality(trail) - 5):];
 		SELECT string_agg(c::text, '; ') INTO wrong FROM rpq.check_integrity() c;
 		IF wrong IS NOT NULL THEN
-			RETURN NEXT fail(format('step %s: %s after %s', i, left(wrong, 500), array_to_string(trail, ', ')));
+			wrong := format('step %s: %s after %s', i, left(wrong, 500), array_to_string(trail, ', '));
 			RETURN;
 		END IF;
 	END LOOP;
-	RETURN NEXT pass(format('%s steps keep every invariant', steps));
 END $$;
-SELECT * FROM t.run(:steps);
+CALL t.run(:steps, NULL) \gset
+SELECT is(nullif(:'wrong', ''), NULL, 'every step keeps every invariant');
 SELECT is_empty($$SELECT workload_id, attempt, count(*) FROM rpq.workload_events
 	WHERE event IN ('preempted', 'requeued', 'lost', 'moved', 'succeeded', 'failed', 'stopped') AND attempt > 0
 	GROUP BY workload_id, attempt HAVING count(*) > 1$$, 'one end for each attempt');
