@@ -355,7 +355,7 @@ COMMENT ON FUNCTION rpq_store.check_recorded() IS
 
 CREATE OR REPLACE FUNCTION rpq.check_integrity()
 RETURNS TABLE (invariant text, object text, expected text, found text)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 BEGIN
 	PERFORM rpq_store.authorize('check_integrity');
