@@ -149,6 +149,24 @@ SELECT t.work('a-four', NULL, 0, 'a4') AS a4 \gset
 SELECT matches(t.look(), 'a4 n., direct1 n. . direct2', 'a reservation takes from what has none, whatever its priority');
 SELECT t.whole();
 
+-- ---- what borrows in an exclusive pool gives the room back to the pool's own work
+CALL t.clear();
+SELECT rpq.add_nodes(instance_type => 'g8', names => '{n3}', cluster => 'c1') AS x \gset
+SELECT rpq.create_pool(name => 'x', type => 'exclusive', nodes => '{n3}', idle_time_sharing => true) AS x \gset
+SELECT rpq.authorize('x', '{u2}') AS x \gset
+SELECT t.work('c1-gpu', '8', 90, 'own' || i) AS x FROM generate_series(1, 2) i \g /dev/null
+SELECT t.look() AS x \gset
+SELECT t.work('c1-gpu', '4', 80, 'loan' || i) AS x FROM generate_series(1, 2) i \g /dev/null
+SELECT is(t.look(), 'loan1 n3, loan2 n3, own1 n1, own2 n2', 'idle room is lent');
+SELECT t.whole();
+SELECT t.work('x', '8', 0, 'owner', account_name => 'u2') AS owner \gset
+SELECT t.look() AS x \gset
+SELECT is((SELECT format('%s %s', status, nodes) FROM rpq.workloads WHERE workload_id = :owner), 'starting {n3}', 'the owner has its node');
+SELECT is((SELECT string_agg(DISTINCT p.rule, ' ') FROM rpq.preemptions p WHERE p.preemptor = :owner), 'borrowed', 'whatever the priority of what borrowed there');
+SELECT is((SELECT count(*) FROM rpq.workloads w WHERE w.pool = 'x' AND w.name LIKE 'loan%' AND w.status <> 'queued'), 0::bigint, 'nothing borrows any more');
+SELECT t.whole();
+CALL t.clear();
+
 -- ---- decided in a transaction that is undone, or only looked at: nothing of it is there
 CALL t.clear();
 SELECT t.work('c2-gpu', '2', 10, 'low') AS low \gset

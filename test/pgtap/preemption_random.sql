@@ -131,7 +131,7 @@ BEGIN
 	wrong := '';
 END $$;
 CALL t.run(:steps, NULL) \gset
-SELECT is(:'wrong', '', 'every step keeps every invariant');
+SELECT is(:'wrong'::text, '', 'every step keeps every invariant');
 SELECT is_empty($$SELECT workload_id, attempt, count(*) FROM rpq.workload_events
 	WHERE event IN ('preempted', 'requeued', 'lost', 'moved', 'succeeded', 'failed', 'stopped') AND attempt > 0
 	GROUP BY workload_id, attempt HAVING count(*) > 1$$, 'one end for each attempt');
