@@ -374,8 +374,8 @@ mark_leaving(PlacedLoad *load, Snapshot snapshot)
 	}
 }
 
-void
-placed_load(World *world)
+static void
+load_placed(World *world)
 {
 	Book	   *book = world->store;
 	PlacedLoad	load = {world};
@@ -422,8 +422,8 @@ is_listed(const int64 *listed, uint64 n, int64 id)
  * A victim that an executor has must be given the time to stop, and so must a client that keeps a victim's row locked.
  * Where nothing may be locked, only the executors are asked.
  */
-void
-placed_take_victims(World *world, Placed **victims, int nvictims)
+static void
+take_victims(World *world, Placed **victims, int nvictims)
 {
 	Book	   *book = world->store;
 	int64	   *ids = palloc(sizeof(int64) * Max(nvictims, 1));
@@ -453,8 +453,8 @@ placed_take_victims(World *world, Placed **victims, int nvictims)
 		victims[i]->slow |= !is_listed(listed, rows, ids[i]);
 }
 
-void
-placed_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends)
+static void
+read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends)
 {
 	Book	   *book = world->store;
 	int64	   *ids = palloc(sizeof(int64) * Max(nnodes, 1));
@@ -475,4 +475,12 @@ placed_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends)
 		ends[places[node_index_find(index, world->nnodes, rpq_column_int64(r, 1, 0))]] =
 			rpq_column_int64(r, 2, DT_NOEND);
 	SPI_freetuptable(SPI_tuptable);
+}
+
+void
+placed_offer(World *world)
+{
+	world->load_placed = load_placed;
+	world->take_victims = take_victims;
+	world->read_ends = read_ends;
 }

@@ -574,9 +574,7 @@ book_build_world(Book *book, int batch)
 	world->now = book->now;
 	world->batch = batch;
 	world->read_members = book_read_members;
-	world->load_placed = placed_load;
-	world->take_victims = placed_take_victims;
-	world->read_ends = placed_read_ends;
+	placed_offer(world);
 	world->read_later = placed_read_later;
 	book_load_accounts(book, n);
 	book_load_policies(book);

@@ -26,10 +26,8 @@ typedef struct NodeIndex
 extern NodeIndex *node_index_build(const World *world);
 extern int	node_index_find(const NodeIndex *index, int nnodes, int64 node_id);	/* -1: it is not there */
 
-/* World.load_placed, take_victims and read_ends. */
-extern void placed_load(World *world);
-extern void placed_take_victims(World *world, Placed **victims, int nvictims);
-extern void placed_read_ends(World *world, const int *nodes, int nnodes, TimestampTz *ends);
+/* World.load_placed, take_victims and read_ends: what stands on its nodes can be asked for. */
+extern void placed_offer(World *world);
 
 /* load_later.c: World.read_later. */
 extern void placed_read_later(World *world, const int *nodes, int nnodes, NodeLater *later);
