@@ -5575,8 +5575,9 @@ AS 'MODULE_PATHNAME', 'rpq_schedule';
 COMMENT ON FUNCTION rpq.schedule(text, boolean) IS
 'runs one cycle in the caller''s transaction. pool: which (NULL: all that the caller administers); dry_run: decides '
 'on the caller''s snapshot, locks and writes nothing, shows every workload that waits, of those that the caller may '
-'see. Returns what was decided, in the order considered. Errors: 42704, 42501, RQ009 fenced; 40001 when overtaken '
-'above READ COMMITTED. Callers: administrators of the pool; with dry_run everyone who sees it';
+'see. Returns what was decided: victims, then what is admitted, in the order considered, then what waits. Errors: '
+'42704, 42501, RQ009 fenced; 40001 when overtaken above READ COMMITTED. Callers: administrators of the pool; with '
+'dry_run everyone who sees it';
 
 CREATE FUNCTION rpq_store.run_cycles(OUT more boolean, OUT changed int, OUT summary text)
 LANGUAGE c VOLATILE SET search_path = pg_catalog, pg_temp
@@ -10273,6 +10274,26 @@ $$;
 COMMENT ON FUNCTION rpq_store.rebuild_lanes() IS
 'the lanes anew, from the queued workloads. The caller holds every turn';
 
+-- Clients that kept rows locked, and executors that had not let go of a pod, are not those of this database.
+CREATE FUNCTION rpq_store.settle_preemptions() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT count(*) FROM (
+		SELECT array_agg(l.workload_id) AS workloads, array_agg(l.attempt) AS attempts,
+			array_agg('queued'::text) AS ends, array_agg('preempted'::text) AS causes,
+			array_agg(NULL::text) AS details
+		FROM rpq_store.podless AS l) AS x
+	CROSS JOIN LATERAL rpq_store.end_attempts(x.workloads, x.attempts, x.ends, x.causes, x.details, 'system',
+		rpq.now()) AS e;
+	UPDATE rpq_store.preemption AS p SET state = 'stopped'
+	FROM rpq_store.workload AS w
+	WHERE w.workload_id = p.victim AND p.state = 'pending'
+	  AND (w.attempt <> p.victim_attempt OR w.status NOT IN ('starting', 'running'))
+$$;
+COMMENT ON FUNCTION rpq_store.settle_preemptions() IS
+'victims whose pods are gone go back to their queue, and those whose attempt has ended have stopped. The caller holds '
+'every turn';
+
 CREATE FUNCTION rpq.adopt_database() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'adopt_database'
 AS $$
@@ -10299,6 +10320,7 @@ BEGIN
 	DELETE FROM rpq_store.pod AS p
 	WHERE NOT EXISTS (SELECT FROM rpq_store.workload AS w WHERE w.workload_id = p.workload_id
 					  AND w.attempt = p.attempt AND w.status IN ('starting', 'running'));
+	PERFORM rpq_store.settle_preemptions();
 	PERFORM rpq_store.rebuild_load();
 	PERFORM rpq_store.rebuild_lanes();
 	-- its owner was a process elsewhere
