@@ -2,9 +2,9 @@
  * seen.c
  *
  * What a snapshot saw.  The entries of a scope are found by index from a transaction on, and asking each of some
- * hundred scopes by its own cursor takes longer than to ask all of them from one transaction on.  Who has looked at all of them
- * with one snapshot remembers that, and news are then of transactions that it did not see: those from its xmax on, and
- * those that were in progress and have ended since.
+ * hundred scopes by its own cursor takes longer than to ask all of them from one transaction on.  Who has looked at all
+ * of them with one snapshot remembers that, and news are then of transactions that it did not see: those from its xmax
+ * on, and those that were in progress and have ended since.
  *
  * No snapshot tells of one's own transaction, so what that wrote has to be looked for beside.
  */

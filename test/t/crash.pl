@@ -150,7 +150,8 @@ sub one_round
 		WHERE NOT EXISTS (SELECT FROM rpq_store.workload w JOIN rpq_store.entry e ON e.workload_id = w.workload_id
 			WHERE w.workload_id = s.id AND e.kind = 'enqueue')"), '0', "$what: every submission is there");
 	is($node->safe_psql('app', "SELECT count(*) FROM unnest('{$ended}'::bigint[]) AS s (id)
-		WHERE (SELECT count(*) FROM rpq_store.entry e WHERE e.workload_id = s.id AND e.kind IN ('release', 'withdraw')) <> 1
+		WHERE (SELECT count(*) FROM rpq_store.entry e WHERE e.workload_id = s.id AND e.kind IN ('release', 'withdraw')
+				AND e.status IN ('succeeded', 'failed', 'stopped')) <> 1
 		   OR NOT EXISTS (SELECT FROM rpq_store.workload w WHERE w.workload_id = s.id AND w.ended_at IS NOT NULL)"), '0',
 		"$what: every end is there, once");
 	is($node->safe_psql('app', "SELECT count(*) FROM rpq_store.workload WHERE request_id ~ '^lost'"), '0',
