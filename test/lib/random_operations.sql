@@ -208,6 +208,6 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	UNION ALL
 	SELECT format('node %s: pods and holds of %s on %s', n.name, sum(x.gpu), rt.units(n.capacity))
 	FROM rpq_store.node n JOIN (SELECT p.node_id, rt.units(w.resources) AS gpu FROM rpq_store.pod p JOIN rpq_store.workload w USING (workload_id)
-		UNION ALL SELECT h.node_id, rt.units(h.resources) FROM rpq_store.hold h WHERE h.purpose <> 'stopping') x USING (node_id)
+		UNION ALL SELECT h.node_id, rt.units(h.resources) FROM rpq_store.hold h WHERE h.purpose = 'move') x USING (node_id)
 	GROUP BY n.name, n.capacity HAVING sum(x.gpu) > rt.units(n.capacity)
 $$;

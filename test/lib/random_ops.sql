@@ -182,7 +182,7 @@ CREATE FUNCTION rt.units(amounts rpq.resources) RETURNS bigint LANGUAGE sql IMMU
 
 CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	WITH live AS (
-		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, rt.units(w.resources) AS gpu
+		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, w.policy_id, rt.units(w.resources) AS gpu
 		FROM rpq_store.workload w WHERE w.status IN ('starting', 'running')),
 	pool AS (SELECT p.pool_id, p.name, rt.units(p.used) AS used, rt.units(p.total) AS total FROM rpq.pools p),
 	held AS (SELECT pool_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1),
@@ -199,7 +199,7 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	WHERE used <> coalesce(l.gpu, 0)
 	UNION ALL
 	SELECT format('member %s of %s shows %s used, holds %s', m.account, m.pool, rt.units(m.used), coalesce(h.gpu, 0))
-	FROM rpq.members m LEFT JOIN (SELECT pool_id, account_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1, 2) h
+	FROM rpq.members m LEFT JOIN (SELECT pool_id, account_id, sum(gpu * replicas) AS gpu FROM live WHERE policy_id IS NULL GROUP BY 1, 2) h
 		USING (pool_id, account_id)
 	WHERE m.instance_type IS NULL AND rt.units(m.used) <> coalesce(h.gpu, 0)
 	UNION ALL
