@@ -53,7 +53,7 @@ typedef struct HeldRoom
 	TimestampTz submitted_at;
 	int			attempt;
 	bool		waits;			/* for what the hold was made for */
-	bool		locked;			/* its client keeps its row locked */
+	bool		locked;			/* its client keeps its row locked, or has just changed it */
 	Resources  *each;			/* of one pod */
 	int			npods;
 	ClaimedPod *pods;			/* [npods], by replica */

@@ -47,10 +47,13 @@ static RpqStatement read_holds = {
 	1, {INT8ARRAYOID}
 };
 
+/* As the snapshot shows them: one that was edited or enqueued elsewhere since then waits for the next cycle. */
 static RpqStatement lock_preemptors = {
-	"SELECT w.workload_id FROM rpq_store.workload w"
-	" WHERE w.workload_id = ANY ($1) AND w.status = 'queued' ORDER BY w.workload_id FOR UPDATE SKIP LOCKED",
-	1, {INT8ARRAYOID}
+	"SELECT w.workload_id FROM unnest($1, $2, $3, $4) AS v (workload_id, scope_id, shape, attempt)"
+	"  JOIN rpq_store.workload w ON w.workload_id = v.workload_id AND w.scope_id = v.scope_id AND w.shape = v.shape"
+	"   AND w.attempt = v.attempt"
+	" WHERE w.status = 'queued' ORDER BY w.workload_id FOR UPDATE OF w SKIP LOCKED",
+	4, {INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID}
 };
 
 /* The devices of a row's int[]; NULL: none. */
@@ -214,19 +217,31 @@ load_held(Book *book, Evictions *evictions, Datum *scopes)
 	SPI_freetuptable(SPI_tuptable);
 }
 
-/* One whose client keeps it locked can not be admitted now; its room waits for it. */
+/* One whose client keeps it locked, or has just changed it, can not be admitted now; its room waits for it. */
 static void
 take_preemptors(Book *book, Evictions *evictions)
 {
-	int64	   *ids = palloc(sizeof(int64) * Max(evictions->nheld, 1));
-	Datum		values[1];
+	int			n = evictions->nheld;
+	int64	   *ids = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *scopes = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *shapes = palloc(sizeof(int64) * Max(n, 1));
+	int32	   *attempts = palloc(sizeof(int32) * Max(n, 1));
+	Datum		values[4];
 	uint64		rows;
 
-	for (int i = 0; i < evictions->nheld; i++)
+	for (int i = 0; i < n; i++)
+	{
 		ids[i] = evictions->held[i].workload_id;
-	values[0] = rpq_int8_array(ids, evictions->nheld);
+		scopes[i] = evictions->held[i].lane_scope;
+		shapes[i] = evictions->held[i].lane_shape;
+		attempts[i] = evictions->held[i].attempt;
+	}
+	values[0] = rpq_int8_array(ids, n);
+	values[1] = rpq_int8_array(scopes, n);
+	values[2] = rpq_int8_array(shapes, n);
+	values[3] = rpq_int4_array(attempts, n);
 	rows = rpq_exec_at(&lock_preemptors, values, NULL, book->snapshot, false);
-	for (int i = 0; i < evictions->nheld; i++)
+	for (int i = 0; i < n; i++)
 	{
 		evictions->held[i].locked = evictions->held[i].waits;
 		for (uint64 r = 0; r < rows; r++)

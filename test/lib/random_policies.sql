@@ -235,6 +235,25 @@ CREATE FUNCTION rt.each_other() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 			WHERE e.kind = 'release' AND e.at BETWEEN a.at AND b.at AND p.preemption_id IS NULL
 			  AND e.policy_id IS NOT DISTINCT FROM (SELECT x.policy_id FROM rpq_store.entry x WHERE x.workload_id = a.victim AND x.kind = 'admit' AND x.attempt = a.victim_attempt)))
 $$;
+-- Preemptions that no rule allows, as far as rows still tell: of guaranteed work; by priority of what is not lower, or of
+-- other policies or pools; by reservation for a direct submission.
+CREATE FUNCTION rt.unjust() RETURNS SETOF text LANGUAGE sql STABLE AS $$
+	SELECT format('%s took from %s by %s at %s: %s', p.preemptor, p.victim, p.rule, p.at, w.what)
+	FROM rpq_store.preemption p
+	JOIN rpq_store.workload a ON a.workload_id = p.preemptor
+	JOIN rpq_store.workload v ON v.workload_id = p.victim
+	JOIN rpq_store.entry e ON e.workload_id = p.victim AND e.attempt = p.victim_attempt AND e.kind = 'admit'
+	LEFT JOIN rpq_store.queue q ON q.queue_id = a.scope_id
+	CROSS JOIN LATERAL (VALUES (v.guarantee, 'it is guaranteed'), (p.victim = p.preemptor, 'itself'),
+		(p.rule = 'priority' AND a.priority <= v.priority, format('priority %s, victim %s', a.priority, v.priority)),
+		(p.rule = 'priority' AND q.policy_id IS DISTINCT FROM e.policy_id, format('policy %s, victim %s', q.policy_id, e.policy_id)),
+		(p.rule = 'priority' AND q.policy_id IS NULL AND a.scope_id <> e.scope_id, format('pool %s, victim %s', a.scope_id, e.scope_id)),
+		(p.rule = 'reservation' AND q.policy_id IS NULL, 'it is a direct submission'),
+		(p.rule = 'reservation' AND q.policy_id = e.policy_id, 'both are of one policy')) w (wrong, what)
+	WHERE w.wrong
+	  -- neither has been edited or put elsewhere since
+	  AND NOT EXISTS (SELECT FROM rpq_store.entry x WHERE x.workload_id IN (p.preemptor, p.victim) AND x.kind IN ('edit', 'enqueue', 'draft') AND x.at >= p.at)
+$$;
 -- What is late: a victim that keeps its room after its grace, a workload that waits for victims which are gone.
 CREATE FUNCTION rt.late(allowance interval) RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT format('victim %s of %s still has its room, since %s', victim, preemptor, at) FROM rpq_store.preemption
@@ -267,6 +286,7 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT rt.oracle_of_operations()
 	UNION ALL SELECT rt.beyond_limit()
 	UNION ALL SELECT rt.each_other()
+	UNION ALL SELECT rt.unjust()
 	UNION ALL SELECT rt.late('8 s')
 	UNION ALL
 	SELECT format('policy %s shows %s used, its workloads hold %s', y.name, rt.units(y.used), coalesce(h.gpu, 0))

@@ -25,7 +25,13 @@ my @running;
 srand($seed);
 diag("RPQ_SEED=$seed");
 
-sub ask { return $node->safe_psql('app', $_[0]); }
+# The answer, or how it failed.
+sub ask
+{
+	my ($rc, $out, $err) = $node->psql('app', $_[0]);
+
+	return $out . $err;
+}
 
 # A session of its own; what it says to its error output is kept.
 sub session
@@ -70,7 +76,7 @@ sub driven
 
 sub faults
 {
-	return $node->safe_psql('app', "SELECT session, state, call, message FROM rt.fault ORDER BY at LIMIT 20");
+	return ask("SELECT session, state, call, message FROM rt.fault ORDER BY at LIMIT 20");
 }
 
 sub sound
@@ -78,7 +84,7 @@ sub sound
 	my ($what) = @_;
 
 	is(faults(), '', "$what: no call failed with what the contract does not know, nothing was ever out of balance");
-	is(violations($node, 'app'), '', "$what: check_integrity() is empty");
+	is(ask('SELECT rpq.check_integrity()'), '', "$what: check_integrity() is empty");
 	is(ask('SELECT rt.oracle()'), '', "$what: so says a second opinion");
 	is(ask("SELECT last_error FROM rpq.workers WHERE last_error !~ '^57P0'"), '', "$what: the worker met no error");
 	return;
