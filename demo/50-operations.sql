@@ -1,8 +1,8 @@
 -- The night: a machine is drained, a pool gives one back, a machine breaks.
 \ir style.psql
 \echo
-\echo '9. The night.  A node is drained for a repair; a pool gives a machine back, what runs there moves aside; a machine'
-\echo '   breaks.  Each is asked for, and the worker carries it out:'
+\echo '10. The night.  A node is drained for a repair; a pool gives a machine back, what runs there moves aside; a machine'
+\echo '    breaks.  Each is asked for, and the worker carries it out:'
 \echo
 -- One whose pods an idle machine of its pool could take, all of them.
 SELECT n.tenant || '/' || n.name AS repair
