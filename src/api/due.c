@@ -88,11 +88,11 @@ static RpqStatement overdue = {
 	2, {INT8ARRAYOID, TIMESTAMPTZOID}
 };
 
-/* At which epochs lanes were blocked, 0 for some that were not; and whether the time of one has come. */
+/* At which epochs lanes were blocked, 0 for some that were not; and when the time of the first comes that backs off. */
 static RpqStatement waiting_lanes = {
-	"SELECT l.scope_id, l.blocked_at_epoch, bool_or(l.reason_code = 'backing_off' AND l.not_before <= $2)"
+	"SELECT l.scope_id, l.blocked_at_epoch, min(l.not_before) FILTER (WHERE l.reason_code = 'backing_off')"
 	"  FROM rpq_store.lane l WHERE l.scope_id = ANY ($1) AND l.waiting > 0 GROUP BY 1, 2",
-	2, {INT8ARRAYOID, TIMESTAMPTZOID}
+	1, {INT8ARRAYOID}
 };
 
 /* A victim that was given time to stop has had it. */
@@ -105,13 +105,22 @@ static RpqStatement over = {
 typedef struct DueScope
 {
 	int64		scope_id;
+	int64		first;			/* of its set */
 	bool		ask;			/* for uncounted entries */
 	bool		answered;		/* its turn was found */
 	bool		decided;		/* one of its set is due: nothing more need be known of it */
 	bool		due;
+	bool		by_key;			/* its lanes are not kept */
 	TurnMark	turn;
 	int64		epoch;			/* of its set, when its lanes are to be asked by key */
 } DueScope;
+
+/* A scope whose lanes were asked by key, and none was due.  Who changes a lane changes the turn as well. */
+typedef struct AtRest
+{
+	TurnMark	turn;
+	int64		epoch;			/* of its set */
+} AtRest;
 
 /* What is asked; the scopes by id. */
 typedef struct Question
@@ -124,12 +133,17 @@ typedef struct Question
 	bool		all;			/* also those that were deleted long ago */
 } Question;
 
-/* What the worker remembers. */
+/* What a session remembers. */
 static bool remembers = false;	/* the last look at everything came to its end */
 static TimestampTz looked_at = DT_NOBEGIN;	/* when that was */
 static TimestampTz looked_at_all = DT_NOBEGIN;	/* and when it was a look at the long deleted ones too */
 static int	nknown = 0;
 static int64 *known = NULL;		/* [nknown]; what it looked at */
+static int	nresting = 0;
+static AtRest *resting = NULL;	/* [nresting]; ascending */
+static TimestampTz resting_until = DT_NOBEGIN;	/* then one that backs off may be tried again */
+
+/* What the worker remembers beside. */
 static int	nprocessed = 0;
 static int64 *processed = NULL; /* [nprocessed]; the scopes of the last cycles */
 static uint64 processed_xid = 0;	/* that ran in this transaction */
@@ -172,7 +186,10 @@ ask_about(Question *question, const int64 *ids, int n)
 	question->ids = sets_extend(ids, n, &question->n);
 	question->scopes = palloc0(sizeof(DueScope) * Max(question->n, 1));
 	for (int i = 0; i < question->n; i++)
+	{
 		question->scopes[i].scope_id = question->ids[i];
+		question->scopes[i].first = sets_first(question->ids[i]);
+	}
 }
 
 static void
@@ -221,7 +238,7 @@ ask_touched(Question *question)
 static void
 choose_of_all(Question *question, Snapshot snapshot)
 {
-	uint64		first = question->own_writes || !rpq_am_worker ? 0 : news_first(snapshot);
+	uint64		first = question->own_writes ? 0 : news_first(snapshot);
 	Datum		values[2] = {rpq_int8_array(question->ids, question->n),
 		FullTransactionIdGetDatum(FullTransactionIdFromU64(first))};
 
@@ -321,15 +338,17 @@ find_decided(Question *question)
 	for (int i = 0; i < question->n; i++)
 	{
 		if (question->scopes[i].due)
-			firsts[n++] = sets_first(question->scopes[i].scope_id);
+			firsts[n++] = question->scopes[i].first;
 	}
 	qsort(firsts, n, sizeof(int64), id_order);
 	for (int i = 0; i < question->n && n > 0; i++)
-	{
-		int64		first = sets_first(question->scopes[i].scope_id);
+		question->scopes[i].decided = bsearch(&question->scopes[i].first, firsts, n, sizeof(int64), id_order) != NULL;
+}
 
-		question->scopes[i].decided = bsearch(&first, firsts, n, sizeof(int64), id_order) != NULL;
-	}
+static int
+rest_order(const void *a, const void *b)
+{
+	return id_order(&((const AtRest *) a)->turn.scope_id, &((const AtRest *) b)->turn.scope_id);
 }
 
 static int
@@ -337,17 +356,32 @@ set_order(const void *a, const void *b)
 {
 	const DueScope *x = *(DueScope *const *) a;
 	const DueScope *y = *(DueScope *const *) b;
-	int64		x_first = sets_first(x->scope_id);
-	int64		y_first = sets_first(y->scope_id);
 
-	if (x_first != y_first)
-		return x_first < y_first ? -1 : 1;
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
 	return x->scope_id < y->scope_id ? -1 : x->scope_id > y->scope_id ? 1 : 0;
 }
 
+/* The lanes of a set were at rest when its turns were last seen as they are now. */
+static bool
+still_rests(const Question *question, DueScope **set, int n)
+{
+	if (question->own_writes || question->now >= resting_until)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		AtRest		now = {set[i]->turn, set[i]->epoch};
+		AtRest	   *before = bsearch(&now, resting, nresting, sizeof(AtRest), rest_order);
+
+		if (before == NULL || memcmp(before, &now, sizeof(AtRest)) != 0)
+			return false;
+	}
+	return true;
+}
+
 /*
- * What is kept of the lanes of a set.  When that does not say, the epoch that they are to be compared with is noted.
- * One scope that is due is enough: whoever takes its turn takes those of the set.
+ * What is kept of the lanes of a set, or remembered.  When that does not say, they are to be asked by key.  One scope
+ * that is due is enough: whoever takes its turn takes those of the set.
  */
 static bool
 lanes_are_known(Question *question, DueScope **set, int n)
@@ -357,16 +391,57 @@ lanes_are_known(Question *question, DueScope **set, int n)
 	int64		epoch;
 
 	for (int i = 0; i < n; i++)
-	{
 		turns[i] = set[i]->turn;
-	}
 	lanes = keep_ask_lanes(turns, n, question->now);
 	set[0]->due = lanes == KEPT_LANES_DUE;
 	epoch = marks_epoch(turns, n);
 	for (int i = 0; i < n; i++)
+	{
 		set[i]->epoch = epoch;
+		set[i]->by_key = lanes == KEPT_LANES_UNKNOWN;
+	}
 	pfree(turns);
-	return lanes != KEPT_LANES_UNKNOWN;
+	return lanes != KEPT_LANES_UNKNOWN || still_rests(question, set, n);
+}
+
+/* Remembers whose lanes were found at rest.  What this transaction has written itself may still be undone. */
+static void
+remember_rest(const Question *question)
+{
+	if (resting != NULL)
+		pfree(resting);
+	nresting = 0;
+	resting = MemoryContextAlloc(TopMemoryContext, sizeof(AtRest) * Max(question->n, 1));
+	for (int i = 0; i < question->n && !question->own_writes; i++)
+	{
+		const DueScope *scope = &question->scopes[i];
+
+		if (scope->by_key && !scope->due)
+			resting[nresting++] = (AtRest) {scope->turn, scope->epoch};
+	}
+}
+
+static void
+ask_lanes_by_key(Question *question, const int64 *ids, int n)
+{
+	Datum		values[1] = {rpq_int8_array(ids, n)};
+	uint64		rows = rpq_exec(&waiting_lanes, values, NULL);
+
+	if (question->now >= resting_until)
+	{
+		resting_until = DT_NOEND;
+		nresting = 0;
+	}
+	for (uint64 i = 0; i < rows; i++)
+	{
+		DueScope   *scope = find_scope(question, rpq_column_int64(i, 1, 0));
+		TimestampTz tried_at = rpq_column_int64(i, 3, DT_NOEND);
+
+		scope->due = scope->due || rpq_column_int64(i, 2, 0) != scope->epoch || tried_at <= question->now;
+		if (tried_at > question->now)
+			resting_until = Min(resting_until, tried_at);
+	}
+	SPI_freetuptable(SPI_tuptable);
 }
 
 static void
@@ -374,11 +449,9 @@ ask_lanes(Question *question)
 {
 	DueScope  **scopes = palloc(sizeof(DueScope *) * Max(question->n, 1));
 	int64	   *ids = palloc(sizeof(int64) * Max(question->n, 1));
-	Datum		values[2] = {0, TimestampTzGetDatum(question->now)};
 	int			unknown = 0;
 	int			answered = 0;
 	int			size;
-	uint64		rows;
 
 	for (int i = 0; i < question->n; i++)
 	{
@@ -388,27 +461,16 @@ ask_lanes(Question *question)
 	qsort(scopes, answered, sizeof(DueScope *), set_order);
 	for (int i = 0; i < answered; i += size)
 	{
-		int64		first = sets_first(scopes[i]->scope_id);
-
 		size = 1;
-		while (i + size < answered && sets_first(scopes[i + size]->scope_id) == first)
+		while (i + size < answered && scopes[i + size]->first == scopes[i]->first)
 			size++;
 		if (lanes_are_known(question, &scopes[i], size))
 			continue;
 		for (int j = 0; j < size; j++)
 			ids[unknown++] = scopes[i + j]->scope_id;
 	}
-	if (unknown == 0)
-		return;
-	values[0] = rpq_int8_array(ids, unknown);
-	rows = rpq_exec(&waiting_lanes, values, NULL);
-	for (uint64 i = 0; i < rows; i++)
-	{
-		DueScope   *scope = find_scope(question, rpq_column_int64(i, 1, 0));
-
-		scope->due = scope->due || rpq_column_int64(i, 2, 0) != scope->epoch || rpq_column_int64(i, 3, 0) != 0;
-	}
-	SPI_freetuptable(SPI_tuptable);
+	if (unknown > 0)
+		ask_lanes_by_key(question, ids, unknown);
 }
 
 /* What time brings. */
@@ -449,13 +511,11 @@ look_at_all(Question *question)
 	find_decided(question);
 	ask_turns(question, false);
 	ask_lanes(question);
-	if (rpq_am_worker)
-	{
-		/* what was deleted long ago may have news that this look did not see */
-		if (question->all || question->own_writes)
-			news_seen(question->own_writes ? NULL : snapshot);
-		remember(&known, &nknown, question->ids, question->n);
-	}
+	remember_rest(question);
+	/* what was deleted long ago may have news that this look did not see */
+	if (question->all || question->own_writes)
+		news_seen(question->own_writes ? NULL : snapshot);
+	remember(&known, &nknown, question->ids, question->n);
 	PopActiveSnapshot();
 }
 
@@ -506,7 +566,7 @@ due_scopes(int64 **due)
 		remembers = false;
 		looked_at = GetCurrentTimestamp();
 		look_at_all(&question);
-		remembers = rpq_am_worker;
+		remembers = true;
 	}
 	else
 		look_at_some(&question);

@@ -1,6 +1,7 @@
 -- policies.sql: policies for the pools of setup.sql.  psql -v pools=P -v policies=N -f policies.sql
 --
--- Each pool has N policies with one queue each; a policy's reservation is its share of the pool, its limit ten times that.
+-- Each pool has N policies with one queue each; a policy's reservation is an eighth of its share of the pool, its limit ten
+-- times its share.
 \set ON_ERROR_STOP on
 SET client_min_messages = warning;
 SELECT rpq.create_user_group('bench') \g /dev/null
@@ -8,7 +9,7 @@ SELECT rpq.add_to_group('bench', '{bench}') \g /dev/null
 SELECT rpq.create_profile('small-' || p, 'cpu=1,memory=1Gi,gpu=0.1', ARRAY['p' || p]),
 	rpq.create_profile('whole-' || p, 'gpu=8', ARRAY['p' || p]) FROM generate_series(1, :pools) p \g /dev/null
 SELECT rpq.provision_profiles() \g /dev/null
-SELECT rpq.create_policy(format('y%s-%s', p, n), 'bench', reservation => 'gpu=8,cpu=192,memory=2Ti',
+SELECT rpq.create_policy(format('y%s-%s', p, n), 'bench', reservation => 'gpu=1,cpu=24,memory=256Gi',
 	usage_limit => 'gpu=800,cpu=19200,memory=200Ti')
 FROM generate_series(1, :pools) p, generate_series(1, :policies) n \g /dev/null
 SELECT format('SELECT rpq.connect_profile(%L, %L, %L)', format('y%s-%s', p, n), 'small-' || p, format('q%s-%s', p, n))
@@ -23,17 +24,20 @@ GRANT SELECT ON bench.queues TO bench;
 CREATE INDEX ON bench.queues (n);
 ANALYZE;
 
-CREATE PROCEDURE bench.submit_queues(n int) LANGUAGE plpgsql AS $$
+-- Through all queues but the first few.
+CREATE PROCEDURE bench.submit_queues(n int, first int DEFAULT 0) LANGUAGE plpgsql AS $$
+DECLARE
+	queues int := (SELECT count(*) FROM bench.queues) - first;
 BEGIN
-	PERFORM count(rpq.submit(queue => q.name, workload_type => 'batch', priority => 40 + 10 * (i / 1000 % 3)))
-	FROM generate_series(0, n - 1) i JOIN bench.queues q ON q.n = i % (SELECT count(*) FROM bench.queues);
+	PERFORM count(rpq.submit(queue => q.name, workload_type => 'batch', priority => 40 + 10 * (i / queues % 3)))
+	FROM generate_series(0, n - 1) i JOIN bench.queues q ON q.n = first + i % queues;
 	COMMIT;
 END
 $$;
 
 CREATE PROCEDURE bench.lend_all() LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM count(rpq.submit(queue => 'lent-' || p, workload_type => 'batch', account => 'bench', name => 'lent'))
+	PERFORM count(rpq.submit(queue => 'lent-' || p, workload_type => 'batch', account => 'bench', name => 'lent', priority => 90))
 	FROM generate_series(1, 10) p, generate_series(1, 100) i;
 	COMMIT;
 END
