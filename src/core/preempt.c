@@ -13,61 +13,13 @@
 
 #include "miscadmin.h"
 
-#include "core/preempt.h"
 #include "core/reserve.h"
+#include "core/search.h"
 
-typedef struct Choice
-{
-	Placed	   *placed;
-	PreemptRule rule;
-} Choice;
-
-/* A node as a search sees it. */
-typedef struct SeenNode
-{
-	uint32		visit;			/* of Evictor: the search that has seen it */
-	bool		open;			/* of the pool and type, takes work, is no target of others */
-	int			whole;			/* devices that are entirely free */
-	int64		times;			/* how many replicas fit, counted up to as many as there are */
-} SeenNode;
-
-/* What all searches of a plan use, one after the other. */
-struct SearchSpace
-{
-	SeenNode   *seen;			/* [nnodes] */
-	int			nvisited;
-	int		   *visited;		/* [nnodes] */
-	Size	   *saved_at;		/* [nnodes] */
-	int64	   *saved;			/* of each visited node what was free, by key, then by device */
-	int			maxchosen;
-	Choice	   *chosen;
-	VictimOrder order;
-	int64	   *more;			/* [nkeys] */
-	int64	   *used;			/* [nkeys]: of the pool's total, before */
-	int64	   *scratch;		/* [npolicies] */
-};
-
-/* One search: a pool and an instance type. */
-typedef struct Search
-{
-	Placer	   *placer;
-	World	   *world;
-	Evictor    *evictor;
-	struct SearchSpace *space;
-	const Candidate *candidate;
-	bool		has_rank;
-	bool		reserved;		/* in this pool reservations of others may be in the way */
-	int			pool;
-	int			type;
-	Room	   *room;
-	int64		fitting;		/* how many replicas fit; when that is enough without victims, no more is counted */
-	int			nchosen;
-} Search;
-
-static struct SearchSpace *
+static SearchSpace *
 space_create(const World *world, const Evictor *evictor)
 {
-	struct SearchSpace *space = palloc0(sizeof(struct SearchSpace));
+	SearchSpace *space = palloc0(sizeof(SearchSpace));
 	Size		n = 0;
 
 	space->seen = palloc0(sizeof(SeenNode) * (world->nnodes + 1));
@@ -108,8 +60,8 @@ times_looked_up(const Search *search, int n)
 	return Min(need_times_on_node(world, search->candidate->need, node), search->candidate->need->replicas);
 }
 
-static int64
-times_on_node(const Search *search, int n)
+int64
+search_times(const Search *search, int n)
 {
 	const Need *need = search->candidate->need;
 	const SeenNode *seen = &search->space->seen[n];
@@ -135,10 +87,10 @@ times_on_node(const Search *search, int n)
 }
 
 /* A node is seen for the first time in a search: what it has is kept. */
-static void
-visit_node(Search *search, int n)
+void
+search_visit(Search *search, int n)
 {
-	struct SearchSpace *space = search->space;
+	SearchSpace *space = search->space;
 	const PoolNode *node = &search->world->nodes[n];
 	SeenNode   *seen = &space->seen[n];
 	int64	   *saved = space->saved + space->saved_at[n];
@@ -152,14 +104,16 @@ visit_node(Search *search, int n)
 	seen->whole = 0;
 	for (int d = 0; d < node->ndevices; d++)
 		seen->whole += node->device_free[d] >= RPQ_UNIT;
-	seen->times = times_on_node(search, n);
+	seen->base = seen->times = search_times(search, n);
+	seen->first = -1;
+	seen->pending = seen->changed = false;
 }
 
 /* All nodes as they were before the search. */
-static void
-restore_nodes(Search *search)
+void
+search_undo_nodes(Search *search)
 {
-	struct SearchSpace *space = search->space;
+	SearchSpace *space = search->space;
 	int			nkeys = search->world->nkeys;
 
 	for (int i = 0; i < space->nvisited; i++)
@@ -182,15 +136,15 @@ count_more(Search *search, const PoolNode *node, int sign)
 }
 
 /* A pod leaves its node, or comes back. */
-static void
-move_pod(Search *search, const Placed *placed, int pod, int sign)
+void
+search_move_pod(Search *search, const Placed *placed, int pod, int sign)
 {
 	const PodPlace *place = &placed->pods[pod];
 	const PoolNode *node = &search->world->nodes[place->node];
 	SeenNode   *seen = &search->space->seen[place->node];
 
 	if (seen->visit != search->evictor->visit)
-		visit_node(search, place->node);
+		search_visit(search, place->node);
 	if (search->reserved)
 		count_more(search, node, -1);
 	for (int i = 0; i < place->ndevices; i++)
@@ -203,12 +157,12 @@ move_pod(Search *search, const Placed *placed, int pod, int sign)
 }
 
 /* The pods of a victim leave their nodes (sign 1), or come back (-1). */
-static void
-move_pods(Search *search, const Placed *placed, int sign)
+void
+search_move(Search *search, const Placed *placed, int sign)
 {
 	for (int i = 0; i < placed->npods; i++)
 		if (placed->pods[i].node >= 0)
-			move_pod(search, placed, i, sign);
+			search_move_pod(search, placed, i, sign);
 	if (search->room->isolate)
 		search->evictor->chosen[placed_index(search->evictor, placed)] = sign > 0;
 	for (int i = 0; i < placed->npods; i++)
@@ -216,7 +170,7 @@ move_pods(Search *search, const Placed *placed, int sign)
 		{
 			int			n = placed->pods[i].node;
 			SeenNode   *seen = &search->space->seen[n];
-			int64		times = times_on_node(search, n);
+			int64		times = search_times(search, n);
 
 			search->fitting += times - seen->times;
 			seen->times = times;
@@ -224,8 +178,8 @@ move_pods(Search *search, const Placed *placed, int sign)
 }
 
 /* What a victim has is counted as given, or no longer. */
-static void
-count_given(Search *search, const Placed *placed, int sign)
+void
+search_count(Search *search, const Placed *placed, int sign)
 {
 	World	   *world = search->world;
 	UsageLimit *total = world->pools[search->pool].total;
@@ -240,8 +194,8 @@ count_given(Search *search, const Placed *placed, int sign)
 
 /* ---- what fits, who may be taken ---- */
 
-static bool
-fits(const Search *search)
+bool
+search_fits(const Search *search)
 {
 	const Lane *lane = search->candidate->lane;
 	const UsageLimit *total = search->world->pools[search->pool].total;
@@ -294,12 +248,18 @@ is_of_use(const Search *search, const Placed *placed)
 	return false;
 }
 
-static bool
-is_eligible(const Search *search, const Placed *placed, PreemptRule rule)
+/*
+ * Whether a victim may be taken, those chosen so far taken before it.
+ */
+bool
+search_may_take(Search *search, const Placed *placed, PreemptRule rule)
 {
-	if (rule == PREEMPT_RESERVATION && placed->policy >= 0 && !policy_can_give(search, placed))
+	if (!is_of_use(search, placed))
 		return false;
-	return is_of_use(search, placed);
+	if (rule != PREEMPT_RESERVATION || placed->policy < 0 || policy_can_give(search, placed))
+		return true;
+	search->passed_over = true;
+	return false;
 }
 
 /*
@@ -356,26 +316,74 @@ worth_a_search(const Search *search)
 
 /* ---- the search ---- */
 
+/* Begins to go through those whom the candidate may take from, none taken. */
+void
+search_begin(Search *search)
+{
+	search->evictor->visit++;
+	victims_seek(search->evictor, search->candidate, search->has_rank, search->pool,
+				 search->placer->first_room[search->pool] + search->type_slot, &search->space->order);
+}
+
+/* Whether none of a group may be taken by the rule reservation, whatever else is chosen. */
+static bool
+is_spent(const Search *search, const VictimGroup *group)
+{
+	const World *world = search->world;
+	const Policy *policy = &world->policies[group->policy];
+	const int64 *given = search->evictor->given + group->policy * world->nkeys;
+
+	for (int k = 0; k < world->nkeys; k++)
+		if (search->candidate->lane->request[k] > 0 && group->least[k] > 0 &&
+			policy->held[k] - given[k] - group->least[k] < policy->reservation[k])
+			return true;
+	return false;
+}
+
+/* The next that may be taken after those chosen so far; NULL: there is none. */
+Placed *
+search_next(Search *search, PreemptRule *rule)
+{
+	VictimOrder *order = &search->space->order;
+	Placed	   *placed;
+
+	while ((placed = victims_next(order, rule)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (search_may_take(search, placed, *rule))
+			break;
+		if (*rule == PREEMPT_RESERVATION && placed->policy >= 0 && is_spent(search, order->last))
+			order->last->spent = order->visit;
+	}
+	return placed;
+}
+
+/* A victim is chosen. */
+void
+search_add(Search *search, const Choice *choice)
+{
+	SearchSpace *space = search->space;
+
+	if (search->nchosen == space->maxchosen)
+	{
+		space->maxchosen *= 2;
+		space->chosen = repalloc_huge(space->chosen, sizeof(Choice) * (Size) space->maxchosen);
+	}
+	space->chosen[search->nchosen++] = *choice;
+}
+
 static bool
 take_until_it_fits(Search *search)
 {
-	struct SearchSpace *space = search->space;
 	Choice		choice;
 
-	while ((choice.placed = victims_next(&space->order, &choice.rule)) != NULL)
+	while ((choice.placed = search_next(search, &choice.rule)) != NULL)
 	{
-		CHECK_FOR_INTERRUPTS();
-		if (!is_eligible(search, choice.placed, choice.rule))
-			continue;
-		if (search->nchosen == space->maxchosen)
-		{
-			space->maxchosen *= 2;
-			space->chosen = repalloc_huge(space->chosen, sizeof(Choice) * (Size) space->maxchosen);
-		}
-		space->chosen[search->nchosen++] = choice;
-		move_pods(search, choice.placed, 1);
-		count_given(search, choice.placed, 1);
-		if (fits(search))
+		choice.rank = search->nchosen;
+		search_add(search, &choice);
+		search_move(search, choice.placed, 1);
+		search_count(search, choice.placed, 1);
+		if (search_fits(search))
 			return true;
 	}
 	return false;
@@ -393,7 +401,8 @@ helps_no_node(const Search *search, const Placed *placed)
 
 /*
  * From the last to the first, all without which it still fits.  Most of those that a search has come by help no node,
- * and none would be helped if they came back; unless reservations are looked at, their nodes are left alone.
+ * and none would be helped if they came back; unless reservations are looked at, or whom a node hosts, their nodes are
+ * left alone.
  */
 static void
 spare(Search *search)
@@ -404,17 +413,17 @@ spare(Search *search)
 	for (int i = search->nchosen - 1; i >= 0; i--)
 	{
 		const Placed *placed = chosen[i].placed;
-		bool		nodes = search->reserved || !helps_no_node(search, placed);
+		bool		nodes = search->reserved || search->room->isolate || !helps_no_node(search, placed);
 
 		CHECK_FOR_INTERRUPTS();
 		if (nodes)
-			move_pods(search, placed, -1);
-		count_given(search, placed, -1);
-		if (fits(search))
+			search_move(search, placed, -1);
+		search_count(search, placed, -1);
+		if (search_fits(search))
 			continue;
 		if (nodes)
-			move_pods(search, placed, 1);
-		count_given(search, placed, 1);
+			search_move(search, placed, 1);
+		search_count(search, placed, 1);
 		chosen[--kept] = chosen[i];
 	}
 	search->nchosen -= kept;
@@ -429,7 +438,7 @@ restore(Search *search, int nchosen)
 	Evictor    *evictor = search->evictor;
 	UsageLimit *total = world->pools[search->pool].total;
 
-	restore_nodes(search);
+	search_undo_nodes(search);
 	if (total != NULL)
 		memcpy(total->used, search->space->used, sizeof(int64) * world->nkeys);
 	memset(evictor->given, 0, sizeof(int64) * world->npolicies * world->nkeys);
@@ -438,7 +447,8 @@ restore(Search *search, int nchosen)
 }
 
 /*
- * Seeks a set on one type of the pool.  Afterwards everything stands as before.  False: there is none.
+ * Seeks a set on one type of the pool: in the order, and when room was not found although some were passed over for the
+ * reservation of their policy, node by node.  Afterwards everything stands as before.  False: there is none.
  */
 static bool
 seek(Search *search, int type_slot)
@@ -450,17 +460,17 @@ seek(Search *search, int type_slot)
 
 	search->room = room_get(placer, search->pool, type_slot);
 	search->type = search->room->type;
+	search->type_slot = type_slot;
+	search->passed_over = false;
 	search->nchosen = 0;
-	victims_seek(search->evictor, search->candidate, search->has_rank, search->pool,
-				 placer->first_room[search->pool] + type_slot, &search->space->order);
+	search_begin(search);
 	if (!worth_a_search(search))
 		return false;
 	memset(search->space->more, 0, sizeof(int64) * world->nkeys);
 	if (total != NULL)
 		memcpy(search->space->used, total->used, sizeof(int64) * world->nkeys);
 	search->fitting = room_count(search->room, search->candidate->need, search->candidate->need->replicas);
-	search->evictor->visit++;
-	found = take_until_it_fits(search);
+	found = take_until_it_fits(search) || (search->passed_over && search_node_by_node(search));
 	if (found)
 		spare(search);
 	restore(search, search->nchosen);

@@ -4,8 +4,8 @@
  * Whose room a workload may take, and taking it.  Internal to the core: the plan (order.c) asks for workloads that are
  * blocked by room.
  *
- * victims.c knows in which order victims are sought, preempt.c seeks the best set of them, vacate.c gives their room to
- * the preemptor.
+ * victims.c knows in which order victims are sought, preempt.c seeks the best set of them (with nodewise.c, see
+ * search.h), vacate.c gives their room to the preemptor.
  */
 #ifndef RPQ_CORE_PREEMPT_H
 #define RPQ_CORE_PREEMPT_H
@@ -47,6 +47,8 @@ typedef struct VictimGroup
 	int			nplaced;
 	Placed	  **placed;			/* [nplaced]; once sorted in the order in which they are sought */
 	int64	   *room_sum;		/* [nkeys]: what all of them have */
+	int64	   *least;			/* [nkeys]: the least that one of them has */
+	uint32		spent;			/* VictimOrder.visit: none of them is sought any more */
 } VictimGroup;
 
 /* Where a victim stands in the order.  Between placed workloads of equal key their own figures decide. */
@@ -109,6 +111,8 @@ typedef struct VictimOrder
 {
 	int			nsources;
 	VictimSource *sources;		/* a heap: the first is on top */
+	uint32		visit;			/* of Evictor: the search */
+	VictimGroup *last;			/* of the one that was returned last */
 } VictimOrder;
 
 /* victims.c */

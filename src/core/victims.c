@@ -103,6 +103,10 @@ group_get(GroupTable *table, const VictimGroup *like)
 	group->nplaced = 0;
 	group->placed = NULL;
 	group->room_sum = palloc0(sizeof(int64) * evictor->world->nkeys);
+	group->least = palloc(sizeof(int64) * evictor->world->nkeys);
+	for (int k = 0; k < evictor->world->nkeys; k++)
+		group->least[k] = PG_INT64_MAX;
+	group->spent = 0;
 	group->next = evictor->first_group[group->room];
 	evictor->first_group[group->room] = evictor->ngroups;
 	return evictor->ngroups++;
@@ -161,7 +165,10 @@ deal_placed(Placer *placer, Evictor *evictor)
 		group = &evictor->groups[group_of_placed[i]];
 		group->nplaced++;
 		for (int k = 0; k < world->nkeys; k++)
+		{
 			group->room_sum[k] += placed_total(placed, k);
+			group->least[k] = Min(group->least[k], placed_total(placed, k));
+		}
 	}
 	for (int g = 0; g < evictor->ngroups; g++)
 	{
@@ -444,6 +451,7 @@ void
 victims_seek(const Evictor *evictor, const Candidate *candidate, bool has_rank, int pool, int room, VictimOrder *order)
 {
 	order->nsources = 0;
+	order->visit = evictor->visit;
 	for (int g = evictor->first_group[room]; g >= 0; g = evictor->groups[g].next)
 	{
 		VictimGroup *group = &evictor->groups[g];
@@ -461,7 +469,7 @@ victims_seek(const Evictor *evictor, const Candidate *candidate, bool has_rank, 
 }
 
 /*
- * The next in the order; NULL at the end.  Those that are leaving by now are passed over.
+ * The next in the order; NULL at the end.  Those that are leaving by now are passed over, and groups that are spent.
  */
 Placed *
 victims_next(VictimOrder *order, PreemptRule *rule)
@@ -471,8 +479,11 @@ victims_next(VictimOrder *order, PreemptRule *rule)
 		VictimSource *first = &order->sources[0];
 		Placed	   *placed = NULL;
 
-		if (first->key.placed != NULL || source_head(first))
+		if (first->group->spent == order->visit)
+			first->at = first->group->nplaced;
+		else if (first->key.placed != NULL || source_head(first))
 		{
+			order->last = first->group;
 			placed = first->group->placed[first->at++];
 			*rule = first->rule;
 			first->key.placed = NULL;

@@ -261,9 +261,9 @@ renew_accounts(const Oracle *oracle, Books *books, const Victims *victims, const
 		}
 }
 
-/* The candidate on type t of pool p when these have left. */
-static inline bool
-fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bool chosen_only[], Books *books)
+/* The books when these have left. */
+static inline void
+books_without(const Oracle *oracle, const Victims *victims, const bool *chosen_only, Books *books)
 {
 	const World *world = oracle->world;
 
@@ -276,21 +276,27 @@ fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bo
 			free_policy(books, &world->placed[victims->victim[i]]);
 		}
 	renew_accounts(oracle, books, victims, chosen_only, true);
+}
+
+/* The candidate on type t of pool p when these have left. */
+static inline bool
+fits_without(const Oracle *oracle, const Lane *lane, int t, Victims *victims, bool chosen_only[], Books *books)
+{
+	books_without(oracle, victims, chosen_only, books);
 	memset(victims->verdict.usable, 0, sizeof(victims->verdict.usable));
 	victims->verdict.usable[t] = true;
 	check_room(oracle, &oracle->books, books, lane, victims->pool, false, &victims->verdict);
 	return victims->verdict.code == REASON_NONE;
 }
 
-/* Takes them one by one until the candidate fits, then spares from the last to the first. */
+/* Takes them one by one until the candidate fits. */
 static inline bool
-seek_victims(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, Victims *victims)
+take_in_order(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, Victims *victims)
 {
 	const World *world = oracle->world;
 	bool		chosen[ORACLE_PLACED];
 	bool		fits = false;
 	Books		books = oracle->books;
-	int			n = 0;
 
 	victims->n = 0;
 	victims->pool = p;
@@ -307,8 +313,162 @@ seek_victims(const Oracle *oracle, const Lane *lane, int p, int t, const int *or
 		chosen[victims->n++] = true;
 		fits = fits_without(oracle, lane, t, victims, chosen, &books);
 	}
-	if (!fits)
+	return fits;
+}
+
+/* A set, given by places in the order, as victims; false when not all of it may be taken. */
+static inline bool
+take_set(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, uint64 set, Victims *victims)
+{
+	const World *world = oracle->world;
+	Books		books = oracle->books;
+
+	victims->n = 0;
+	victims->pool = p;
+	for (int i = 0; i < world->nplaced; i++)
+	{
+		const Placed *placed = &world->placed[order[i]];
+
+		if (!(set >> i & 1))
+			continue;
+		victims->victim[victims->n] = order[i];
+		victims->rule[victims->n] = placed->type != world->pools[p].types[t].type ? NOT_ELIGIBLE :
+			rule_for(oracle, &books, lane, p, placed);
+		if (victims->rule[victims->n++] == NOT_ELIGIBLE)
+			return false;
+		free_policy(&books, placed);
+	}
+	return true;
+}
+
+/* How many replicas a node has room for when all of a set, if it may be taken, have left; -1: it may not. */
+static inline int
+times_without(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, uint64 set, int n)
+{
+	const World *world = oracle->world;
+	bool		all[ORACLE_PLACED];
+	bool		barred[ORACLE_NODES];
+	Victims		victims;
+	PodPlace	pod;
+	Books		books;
+	int			times = 0;
+
+	bar_targets(oracle, lane, barred);
+	if (!take_set(oracle, lane, p, t, order, set, &victims))
+		return -1;
+	memset(all, true, sizeof(all));
+	books_without(oracle, &victims, all, &books);
+	while (world->nodes[n].pool == p && world->nodes[n].type == world->pools[p].types[t].type && !barred[n] &&
+		   times < lane->replicas && node_fits(world, &books, lane, n))
+	{
+		take_node(world, &books, lane, n, &pod);
+		times++;
+	}
+	return times;
+}
+
+static inline int
+all_times_without(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, uint64 set)
+{
+	int			times = 0;
+
+	for (int n = 0; n < oracle->world->nnodes; n++)
+		times += times_without(oracle, lane, p, t, order, set, n);
+	return times;
+}
+
+/*
+ * The best set of a node's workloads with which it has room for one replica more, beside those chosen; 0: none.  One is
+ * better than another when it does without the dearest in which they differ: sets are tried in this order.
+ */
+static inline uint64
+best_on_node(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, uint64 chosen, int n)
+{
+	const World *world = oracle->world;
+	int			place[ORACLE_PLACED];
+	int			nplaces = 0;
+	int			times = times_without(oracle, lane, p, t, order, chosen, n);
+	Victims		victims;
+
+	for (int i = 0; i < world->nplaced; i++)
+	{
+		const Placed *placed = &world->placed[order[i]];
+		bool		there = false;
+
+		for (int pod = 0; pod < placed->npods; pod++)
+			there |= placed->pods[pod].node == n;
+		if (there && !(chosen >> i & 1) &&
+			take_set(oracle, lane, p, t, order, chosen | UINT64CONST(1) << i, &victims))
+			place[nplaces++] = i;
+	}
+	Assert(nplaces < 24);
+	for (int some = 1; some < 1 << nplaces; some++)
+	{
+		uint64		set = 0;
+
+		for (int i = 0; i < nplaces; i++)
+			set |= (uint64) (some >> i & 1) << place[i];
+		if (times_without(oracle, lane, p, t, order, chosen | set, n) > times)
+			return set;
+	}
+	return 0;
+}
+
+static inline int
+last_of(uint64 set)
+{
+	return 63 - __builtin_clzll(set);
+}
+
+/* Node by node until all replicas have room, then in the order until the candidate fits. */
+static inline bool
+take_by_node(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, Victims *victims)
+{
+	bool		all[ORACLE_PLACED];
+	Books		books;
+	uint64		chosen = 0;
+
+	memset(all, true, sizeof(all));
+	while (all_times_without(oracle, lane, p, t, order, chosen) < lane->replicas)
+	{
+		uint64		best = 0;
+
+		for (int n = 0; n < oracle->world->nnodes; n++)
+		{
+			uint64		set = best_on_node(oracle, lane, p, t, order, chosen, n);
+
+			if (set != 0 && (best == 0 || last_of(set) < last_of(best) ||
+							 (last_of(set) == last_of(best) &&
+							  __builtin_popcountll(set) < __builtin_popcountll(best))))
+				best = set;
+		}
+		if (best == 0)
+			return false;
+		chosen |= best;
+	}
+	take_set(oracle, lane, p, t, order, chosen, victims);
+	for (int i = 0; i < oracle->world->nplaced; i++)
+	{
+		if (fits_without(oracle, lane, t, victims, all, &books))
+			return true;
+		if (take_set(oracle, lane, p, t, order, chosen | UINT64CONST(1) << i, victims))
+			chosen |= UINT64CONST(1) << i;
+		take_set(oracle, lane, p, t, order, chosen, victims);
+	}
+	return fits_without(oracle, lane, t, victims, all, &books);
+}
+
+/* Seeks them, then spares from the last to the first. */
+static inline bool
+seek_victims(const Oracle *oracle, const Lane *lane, int p, int t, const int *order, Victims *victims)
+{
+	bool		chosen[ORACLE_PLACED];
+	Books		books;
+	int			n = 0;
+
+	if (!take_in_order(oracle, lane, p, t, order, victims) && !take_by_node(oracle, lane, p, t, order, victims))
 		return false;
+	memset(chosen, true, sizeof(chosen));
 	for (int i = victims->n - 1; i >= 0; i--)
 	{
 		chosen[i] = false;

@@ -267,6 +267,45 @@ test_chosen_before(void)
 	   "what policies hold is counted");
 }
 
+/* What a policy has to give is not spent where it does not help. */
+static void
+test_little_to_give(void)
+{
+	World	   *world = preempt_world();
+	int			p = add_pool(world, "p");
+	int			a;
+	int			b;
+	Lane	   *lane;
+
+	add_pool_type(world, p, 0, POLICY_BINPACK);
+	for (int i = 0; i < 3; i++)
+		add_node(world, psprintf("n%d", i), p, 0, 2, 64, 64);
+	a = add_policy(world, "a", 3);
+	b = add_policy(world, "b", 1);
+	place(world, 1, -1, 50, 0, 500, 0);
+	place(world, 2, b, 50, 0, 500, 0);
+	place(world, 3, b, 50, 0, 500, 0);
+	place(world, 4, b, 50, 0, 500, 0);
+	world->nodes[1].takes_work = world->nodes[2].takes_work = false;
+	reach_pool(world, b, p);
+	lane = policy_lane(world, a, p, 50, 1, 1000, 0);
+	ok(finds(world, lane, "1 2"), "half a device of b: the one beside the half that may be taken as well");
+	world->nodes[1].takes_work = world->nodes[2].takes_work = true;
+	for (int i = 1; i < 3; i++)
+		for (int j = 0; j < 2; j++)
+			place(world, 11 + 2 * i + j, b, i == 1 && j == 0 ? 60 : 10, i, 1000, 0);
+	world->placed[5].started_at = 100;
+	world->policies[b].reservation[0] = 7 * RPQ_UNIT / 2;
+	lane->request[0] = 2 * RPQ_UNIT;
+	ok(finds(world, lane, "16 15"), "the cheapest is alone on its node: the two after it");
+	world->policies[b].reservation[0] -= RPQ_UNIT / 2;
+	ok(finds(world, lane, "16 15"), "with more to give likewise");
+	world->placed[6].guarantee = true;
+	ok(finds(world, lane, "1 4 3 2"), "all there is to give, on the only node that it empties");
+	world->policies[b].reservation[0] += 3 * RPQ_UNIT / 2;
+	ok(finds(world, lane, ""), "and nothing of what b has reserved");
+}
+
 /* What borrows in an exclusive pool goes first, whatever its priority and however short it has run. */
 static void
 test_borrowed(void)
@@ -432,6 +471,7 @@ main(void)
 	test_gangs_and_sparing();
 	test_keys();
 	test_chosen_before();
+	test_little_to_give();
 	test_borrowed();
 	test_best_set();
 	test_slow_and_not();
