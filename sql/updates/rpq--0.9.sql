@@ -6528,6 +6528,25 @@ COMMENT ON FUNCTION rpq_store.refuse_connection(rpq_store.policy, rpq_store.prof
 'refuses a profile that is already connected (42710), not provisioned or without pool (22023), larger than the limit '
 '(RQ002)';
 
+-- A trap: what fits in no reservation never takes room back.
+CREATE FUNCTION rpq_store.warn_of_unnamed_keys(subject rpq_store.policy, door rpq_store.profile) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	unnamed text := (SELECT string_agg(k.key, ', ' ORDER BY k.key) FROM jsonb_object_keys(door.provisioned::jsonb) AS k (key)
+		WHERE NOT jsonb_exists(subject.reservation::jsonb, k.key));
+BEGIN
+	IF unnamed IS NOT NULL AND EXISTS (SELECT FROM jsonb_object_keys(subject.reservation::jsonb)) THEN
+		RAISE NOTICE USING MESSAGE = format('the reservation of policy "%s" does not cover jobs of profile "%s"',
+				subject.name, door.name),
+			DETAIL = format('The jobs ask for %s, of which the policy reserves nothing.', unnamed),
+			HINT = 'Name every key of the jobs in the reservation, else they have no claim to it.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.warn_of_unnamed_keys(rpq_store.policy, rpq_store.profile) IS
+'says (NOTICE) that a reservation lacks a key which the profile asks for: such jobs have no part in it';
+
 CREATE FUNCTION rpq.connect_profile(policy text, profile text, queue text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET rpq.action = 'connect_profile'
 AS $$
@@ -6565,6 +6584,7 @@ BEGIN
 	END IF;
 	PERFORM rpq_store.new_scope(made);
 	PERFORM rpq_store.check_reservations(before, rpq_store.shortages(pools));
+	PERFORM rpq_store.warn_of_unnamed_keys(subject, door);
 	PERFORM rpq_store.record('connect_profile', 'queue', made, new_name, subject.tenant_id, NULL, NULL,
 		jsonb_build_object('name', new_name, 'policy', subject.name, 'profile', door.name));
 	RETURN made;

@@ -80,7 +80,12 @@ way_out_with_pods(const Explained *ex, const Check *check)
 	uint64		rows;
 	StringInfoData text;
 	int			named = 0;
+	const char *first = strstr(check->way_out, "node \"");
+	const char *on = "it";
 
+	/* where the way out speaks of several nodes, which one it is */
+	if (first != NULL && strstr(first + 1, "node \"") != NULL)
+		on = psprintf("node \"%s\"", ex->book->world->nodes[check->node].name);
 	values[0] = Int64GetDatum(ex->book->world->nodes[check->node].node_id);
 	values[1] = Int64GetDatum(ex->reader->account_id);
 	values[2] = Int64GetDatum(ex->reader->org_admin ? ex->reader->tenant_id : 0);
@@ -95,7 +100,7 @@ way_out_with_pods(const Explained *ex, const Check *check)
 		Resources  *resources = DatumGetResourcesP(rpq_column(named, 4, &isnull));
 		int64		pods = rpq_column_int64(named, 1, 1);
 
-		appendStringInfo(&text, "%s %lld", named == 0 ? "; on it: workload" : ", workload",
+		appendStringInfo(&text, "%s workload %lld", named == 0 ? psprintf("; on %s:", on) : ",",
 						 (long long) rpq_column_int64(named, 2, 0));
 		if (name != NULL)
 			appendStringInfo(&text, " \"%s\"", name);
@@ -106,7 +111,7 @@ way_out_with_pods(const Explained *ex, const Check *check)
 	}
 	if (rows > (uint64) named)
 		appendStringInfo(&text, "%s %lld %s%s",
-						 named > 0 ? " and" : "; on it:",
+						 named > 0 ? " and" : psprintf("; on %s:", on),
 						 (long long) (rows - named), named == 0 ? "" : "more ",
 						 rows - named == 1 ? "workload" : "workloads");
 	SPI_freetuptable(SPI_tuptable);

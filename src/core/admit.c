@@ -424,6 +424,7 @@ candidate_fits(Placer *placer, const Candidate *candidate, Spot *spot, Reason **
 		if (pool >= 0 && placer->world->pools[pool].closed != REASON_NONE)
 			code = Min(code, placer->world->pools[pool].closed);
 		*reason = reason_create(code, pool, -1);
+		(*reason)->until = lane->until;
 		return false;
 	}
 	for (int i = 0; i < lane->npools; i++)

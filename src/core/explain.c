@@ -46,9 +46,10 @@ add_standing(Explanation *ex, ReasonCode code, const char *passed, const char *f
 	const Lane *lane = ex->candidate.lane;
 	int			pool = lane->npools == 1 ? lane->pools[0] : -1;
 	Check	   *check = add_check(ex, code, pool, -1, lane->own != code);
+	Reason	   *reason = reason_create(code, pool, -1);
 
-	check->detail = check->passed ? passed : failed != NULL ? failed :
-		reason_sentence(ex->world, reason_create(code, pool, -1));
+	reason->until = lane->until;
+	check->detail = check->passed ? passed : failed != NULL ? failed : reason_sentence(ex->world, reason);
 	check->way_out = check->passed ? NULL : way_out;
 	check->never = !check->passed && never;
 }
@@ -88,7 +89,8 @@ explain_standing(Explanation *ex)
 		add_standing(ex, REASON_WORKLOAD_TYPE, "the workload type is supported", NULL,
 					 NEVER ": let the pool support the workload type", true);
 	if (own == REASON_BACKING_OFF)
-		add_standing(ex, own, NULL, NULL, "must wait until its time has come", false);
+		add_standing(ex, own, NULL, NULL, ex->candidate.lane->until == NULL ? "must wait until its time has come" :
+					 psprintf("must wait until %s", ex->candidate.lane->until), false);
 }
 
 static void

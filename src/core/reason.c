@@ -268,6 +268,8 @@ append_plain(StringInfo text, const World *world, const Reason *reason)
 			break;
 		case REASON_BACKING_OFF:
 			appendStringInfoString(text, "its time to be tried again has not come");
+			if (reason->until != NULL)
+				appendStringInfo(text, ": not before %s", reason->until);
 			break;
 		case REASON_PREEMPTING:
 			if (reason->held_on != NULL)

@@ -198,6 +198,7 @@ struct Lane
 	TimestampTz head_at;		/* lower bound of (submitted_at, workload_id) of its members; moved by the core */
 	int64		head_id;
 	ReasonCode	own;			/* a standing reason: not authorised, type no longer supported, backing off */
+	const char *until;			/* backing off: until when, as text; NULL: nobody said */
 	bool		skip;			/* blocked before and nothing has changed since: keeps its reason, costs nothing */
 	void	   *store;			/* the store's own */
 
@@ -237,6 +238,7 @@ typedef struct Reason
 	bool		some_types;		/* the figures are those of the instance types that the workload allows */
 	bool		guarantee;		/* it waits because it is guaranteed, or cannot be preempted */
 	int64		ahead;			/* behind: workload id of the one that is ahead */
+	const char *until;			/* backing off: until when; NULL: not known */
 	char	   *held_on;		/* preempting: names of the nodes on which room is held */
 	int			nvictims;		/* preempting: of so many workloads */
 	int			npending;		/* these have still to stop */

@@ -502,7 +502,10 @@ build_route(Book *book, const LaneRow *row, Lane *lane)
 	if (queue ? n > 0 && lane->npools == 0 : !supports(scope, row))
 		lane->own = REASON_WORKLOAD_TYPE;
 	else if (row->has_not_before && row->not_before > book->now)
+	{
 		lane->own = REASON_BACKING_OFF;
+		lane->until = pstrdup(timestamptz_to_str(row->not_before));
+	}
 	if (!queue)
 		find_lenders(book, scope, lane);
 }
