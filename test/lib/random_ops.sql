@@ -182,10 +182,10 @@ CREATE FUNCTION rt.units(amounts rpq.resources) RETURNS bigint LANGUAGE sql IMMU
 
 CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	WITH live AS (
-		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, w.policy_id, rt.units(w.resources) AS gpu
+		SELECT w.workload_id, w.pool_id, w.account_id, w.replicas, w.attempt, w.policy_id, w.lender_id, rt.units(w.resources) AS gpu
 		FROM rpq_store.workload w WHERE w.status IN ('starting', 'running')),
 	pool AS (SELECT p.pool_id, p.name, rt.units(p.used) AS used, rt.units(p.total) AS total FROM rpq.pools p),
-	held AS (SELECT pool_id, sum(gpu * replicas) AS gpu FROM live GROUP BY 1),
+	held AS (SELECT pool_id, sum(gpu * replicas) AS gpu FROM live WHERE lender_id IS NULL GROUP BY 1),
 	placed AS (
 		SELECT p.pod_id, p.workload_id, p.node_id, p.devices, p.attempt, rt.units(w.resources) AS gpu, n.pool_id
 		FROM rpq_store.pod p JOIN rpq_store.workload w USING (workload_id) JOIN rpq_store.node n USING (node_id))
@@ -195,7 +195,8 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT format('pool %s: %s used of %s', name, used, total) FROM pool WHERE used > total
 	UNION ALL
 	SELECT format('pool %s shows %s used, its ledger sums to %s', name, used, coalesce(l.gpu, 0))
-	FROM pool LEFT JOIN (SELECT pool, rt.units(rpq.sum(resources)) AS gpu FROM rpq.ledger GROUP BY 1) l ON l.pool = name
+	FROM pool LEFT JOIN (SELECT pool_id, rt.units(rpq.sum(resources)) AS gpu FROM rpq_store.entry WHERE resources IS NOT NULL
+		AND lender_id IS NULL GROUP BY 1) l USING (pool_id)
 	WHERE used <> coalesce(l.gpu, 0)
 	UNION ALL
 	SELECT format('member %s of %s shows %s used, holds %s', m.account, m.pool, rt.units(m.used), coalesce(h.gpu, 0))
@@ -208,7 +209,7 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	FROM live WHERE replicas <> (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id AND p.attempt = live.attempt)
 	UNION ALL
 	SELECT format('workload %s is placed in another pool than its pods', live.workload_id)
-	FROM live JOIN placed USING (workload_id) WHERE live.pool_id <> placed.pool_id AND live.attempt = placed.attempt
+	FROM live JOIN placed USING (workload_id) WHERE coalesce(live.lender_id, live.pool_id) <> placed.pool_id AND live.attempt = placed.attempt
 	UNION ALL
 	SELECT format('node %s: %s on %s', n.name, sum(p.gpu), rt.units(n.capacity))
 	FROM placed p JOIN rpq_store.node n USING (node_id) GROUP BY n.name, n.capacity HAVING sum(p.gpu) > rt.units(n.capacity)

@@ -185,6 +185,9 @@ BEGIN
 	IF state IN ('00000', 'XT000') OR state = '40001' AND current_setting('transaction_isolation') <> 'read committed'
 		OR state = '22023' AND command ~ 'request_id => ''' THEN
 		RETURN;
+	-- whoever takes turns may meet it, and tries again
+	ELSIF state = '55P03' AND message ~ '^more pools and queues were connected' THEN
+		state := 'RQ004';
 	ELSIF state = ANY (string_to_array((SELECT a.states FROM rt.allowed a WHERE a.call = called), ' ')) THEN
 		-- rt.drive knows fewer
 		state := CASE WHEN state ~ '^(RQ|42704)' THEN state ELSE 'RQ004' END;

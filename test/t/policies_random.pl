@@ -1,7 +1,7 @@
 # Random histories of policies, queues, groups, priorities, guarantees, gangs, executors and operations, from several
 # sessions at once and the worker; then only work, without changes of settings; then the same while the server's processes
 # are killed.  test/lib/random_policies.sql says what is done and what must hold; a session at REPEATABLE READ looks at it
-# throughout.  RPQ_LONG=1: ten kills, a quarter of an hour.  RPQ_SEED sets the seed, which is printed.
+# throughout.  RPQ_LONG=1: ten kills, ten minutes.  RPQ_SEED sets the seed, which is printed.
 use strict;
 use warnings;
 
@@ -135,13 +135,13 @@ $node->safe_psql('postgres', "ALTER SYSTEM SET rpq.databases = 'app'");
 $node->reload;
 
 # Everything changes.
-drive(long_or_short(200, 5));
+drive(long_or_short(150, 5));
 is(driven(), '', 'no session failed');
 rests('everything changes');
 
 # Settings as they were, and no changes of them: nobody takes from whom it lost to.
 ask('CALL rt.reset()');
-drive(long_or_short(200, 5));
+drive(long_or_short(150, 5));
 is(driven(), '', 'no session failed');
 is(ask('SELECT rt.each_other()'), '', 'without changes: no pair took from each other without a reason from outside');
 cmp_ok(ask("SELECT count(*) FROM rpq_store.preemption WHERE state = 'stopped'"), '>', long_or_short(200, 3), 'there were preemptions');
@@ -153,7 +153,7 @@ for my $kill (1 .. long_or_short(10, 1))
 	my $all = $kill % 2;
 
 	drive(120);
-	sleep long_or_short(12, 1.5) + rand 2;
+	sleep long_or_short(8, 1.5) + rand 2;
 	kill_something($all);
 	driven();
 	sound("kill $kill of " . ($all ? 'the server' : 'a process'));
