@@ -207,6 +207,8 @@ CREATE FUNCTION rt.oracle() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 	SELECT format('gang %s: %s of %s pods', workload_id, (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id
 				  AND p.attempt = live.attempt), replicas)
 	FROM live WHERE replicas <> (SELECT count(*) FROM placed p WHERE p.workload_id = live.workload_id AND p.attempt = live.attempt)
+	  -- a victim whose client kept its row locked for too long has lost its pods; the row follows
+	  AND NOT EXISTS (SELECT FROM rpq_store.podless l WHERE l.workload_id = live.workload_id AND l.attempt = live.attempt)
 	UNION ALL
 	SELECT format('workload %s is placed in another pool than its pods', live.workload_id)
 	FROM live JOIN placed USING (workload_id) WHERE coalesce(live.lender_id, live.pool_id) <> placed.pool_id AND live.attempt = placed.attempt

@@ -76,7 +76,10 @@ sub driven
 
 sub faults
 {
-	return ask("SELECT session, state, call, message FROM rt.fault ORDER BY at LIMIT 20");
+	my $faults = ask('SELECT session, state, call, message FROM rt.fault ORDER BY at LIMIT 20');
+
+	ask('DELETE FROM rt.fault');
+	return $faults;
 }
 
 sub sound
