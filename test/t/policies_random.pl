@@ -82,6 +82,7 @@ sub faults
 	return $faults;
 }
 
+# 55P03: the worker gives a lock up soon, and tries again.
 sub sound
 {
 	my ($what) = @_;
@@ -89,7 +90,7 @@ sub sound
 	is(faults(), '', "$what: no call failed with what the contract does not know, nothing was ever out of balance");
 	is(ask('SELECT rpq.check_integrity()'), '', "$what: check_integrity() is empty");
 	is(ask('SELECT rt.oracle()'), '', "$what: so says a second opinion");
-	is(ask("SELECT last_error FROM rpq.workers WHERE last_error !~ '^57P0'"), '', "$what: the worker met no error");
+	is(ask("SELECT last_error FROM rpq.workers WHERE last_error !~ '^(57P0|55P03)'"), '', "$what: the worker met no error");
 	return;
 }
 
