@@ -89,6 +89,44 @@ make_plain(Sim *sim)
 	}
 }
 
+/*
+ * One pool, half of it reserved for the first policy and little for two others, whose work is of all sizes: so the first
+ * one's often has to take room back, and what the others can give may stand anywhere.
+ */
+static inline void
+make_tight(Sim *sim)
+{
+	static const int64 gpus[] = {250, 500, 500, 1000, 1000, 2000, 3000};
+	int			total = 0;
+
+	sim->npools = sim->ntypes = sim->nnodes = sim->npolicies = sim->nshapes = sim->nquotas = 0;
+	memset(sim->pools, 0, sizeof(sim->pools));
+	memset(sim->nodes, 0, sizeof(sim->nodes));
+	memset(sim->policies, 0, sizeof(sim->policies));
+	memset(sim->shapes, 0, sizeof(sim->shapes));
+	sim_pool(sim, below(2) ? POLICY_BINPACK : POLICY_SPREAD);
+	sim->pools[0].best_effort = below(2);
+	for (int n = 2 + below(2); n > 0; n--)
+	{
+		int			size = 2 + below(3);
+
+		sim->nodes[sim_node(sim, 0, 0, size, 16)].executor = below(4) == 0;
+		total += size;
+	}
+	sim_policy(sim, total / 2, total);
+	sim_policy(sim, below(3), 2 * total);
+	sim_policy(sim, below(3), 2 * total);
+	for (int s = 0; s < 8; s++)
+	{
+		int			of = s < 3 ? 0 : s == 7 && below(2) ? SIM_NONE : 1 + below(2);
+		SimShape   *shape = &sim->shapes[sim_shape(sim, of, 1)];
+
+		shape->request[0] = (of == 0 ? 1000 * (1 + below(3)) : gpus[below(lengthof(gpus))]) * MILLI;
+		shape->replicas = below(4) == 0 ? 2 : 1;
+		shape->checkpointable = below(3) == 0;
+	}
+}
+
 static inline void
 draw_sim(Sim *sim, uint64 number)
 {
@@ -136,6 +174,8 @@ draw_sim(Sim *sim, uint64 number)
 	}
 	if (below(2))
 		make_plain(sim);
+	else if (below(2))
+		make_tight(sim);
 }
 
 #endif							/* TEST_SIM_DRAW_H */

@@ -151,6 +151,36 @@ case_f07(void)
 	   "F07: A is at its reservation, nothing goes, c1 was never touched");
 }
 
+/*
+ * What a policy can give stands on two nodes in turn.  Taken from the latest on it would be used up where it helps on
+ * neither; so those of one node are taken.
+ */
+static void
+entitled_to_a_node(void)
+{
+	int			one;
+	int			four;
+	int			b[8];
+	int			a;
+
+	begin();
+	sim_pool(&sim, POLICY_SPREAD);
+	sim_node(&sim, 0, 0, 4, 64);
+	sim_node(&sim, 0, 0, 4, 64);
+	four = sim_shape(&sim, sim_policy(&sim, 4, 8), 4);
+	one = sim_shape(&sim, sim_policy(&sim, 4, 8), 1);
+	for (int i = 0; i < 8; i++)
+	{
+		b[i] = sim_submit(&sim, one, 0, 50);
+		pass("a node");
+	}
+	ok(on(b[6], 0) && on(b[7], 1), "a node: work of B stands on two nodes in turn");
+	a = sim_submit(&sim, four, 1, 50);
+	pass("a node");
+	ok(on(a, 1) && preempted == 4 && waits(b[1]) && waits(b[3]) && waits(b[5]) && waits(b[7]) && placed_of(one) == 4,
+	   "a node: A gets one whole node, and B keeps its reservation");
+}
+
 /* The room is bound to the one for whom it was freed, however long the victim takes. */
 static void
 case_f09(void)
@@ -313,6 +343,7 @@ main(void)
 {
 	worked_case();
 	case_f07();
+	entitled_to_a_node();
 	case_f09();
 	case_f11();
 	case_f13();
