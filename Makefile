@@ -82,7 +82,7 @@ $(RPQ_UPDATE_SCRIPTS): sql/rpq--%: sql/updates/% $(RERUNNABLE) Makefile rpq.cont
 AGAIN = +@$(MAKE) --no-print-directory
 export_config = PG_CONFIG='$(PG_CONFIG)'
 
-.PHONY: all help packages ready demo demo-stop test test-long bench bench-placement bench-kueue lint dist reference
+.PHONY: all help packages ready demo demo-stop test test-long sequences bench bench-placement bench-kueue lint dist reference
 
 help:
 	@echo 'make             build the library and the extension script'
@@ -92,6 +92,7 @@ help:
 	@echo 'make demo-stop   stop and remove that server'
 	@echo 'make test        build, install, run all tests on private servers; ends with: N passed, N failed'
 	@echo 'make test-long   the same, with the random and destructive tests repeated often, and valgrind'
+	@echo 'make sequences   random sequences of cycles, decided by the core and by a slow oracle (SEQUENCES=100000 FIRST=1)'
 	@echo 'make bench       build, install, print the table of doc/benchmarks.md (BENCH="part ..." for some of it)'
 	@echo 'make bench-kueue  replay the public benchmark of Kueue (KUEUE="baseline large-scale")'
 	@echo 'make bench-placement  place the OpenB lists through SQL (OPENB=folder, default $(OPENB))'
@@ -118,6 +119,14 @@ demo-stop:
 
 test: ready
 	@$(export_config) test/run
+
+# The core alone: needs a compiler, and no server.
+SEQUENCES = 100000
+FIRST = 1
+sequences:
+	@program=$$(mktemp) && $(CC) -std=gnu11 -O2 -Itest/unit/shim -Itest/unit -Isrc test/unit/plan_sequences.c \
+		test/unit/shim/shim.c $(wildcard src/core/*.c) -o $$program && \
+		{ $$program $(SEQUENCES) $(FIRST); status=$$?; rm -f $$program; exit $$status; }
 
 test-long: ready
 	@$(export_config) scripts/packages lint

@@ -2,10 +2,8 @@
  * plan_sequences.c
  *
  * Random sequences of 30 cycles, each decided by the core and by the oracle: how many agree, and the first difference,
- * made as small as it can be.  Takes the number of sequences and the first one's number:
- *
- *		cc -O2 -Itest/unit/shim -Itest/unit -Isrc test/unit/plan_sequences.c test/unit/shim/shim.c src/core/[a-z]*.c \
- *			-o plan_sequences && ./plan_sequences 100000 1
+ * made as small as it can be.  Takes the number of sequences and the first one's number; make sequences builds and
+ * runs it.
  */
 #include <time.h>
 

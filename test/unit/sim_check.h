@@ -74,7 +74,8 @@ check_admission(const World *world, const World *after, const Admission *admissi
 	if (lane->policy >= 0 && after->policies[lane->policy].limit &&
 		is_over(after->policies[lane->policy].limit, lane))
 		return "a policy is over its limit";
-	if (admission->pool == admission->home && !is_shrunk(store->sim, admission->pool) && is_over(after->pools[admission->pool].total, lane))
+	if (admission->pool == admission->home && !is_shrunk(store->sim, admission->pool) &&
+		is_over(after->pools[admission->pool].total, lane))
 		return "a pool is over its total";
 	for (int q = 0; lane->policy < 0 && q < store->sim->nquotas; q++)
 		if (store->quotas[q]->pool == admission->home && store->sim->quotas[q].account == lane->account_id - 1 &&

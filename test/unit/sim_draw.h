@@ -90,8 +90,8 @@ make_plain(Sim *sim)
 }
 
 /*
- * One pool, half of it reserved for the first policy and little for two others, whose work is of all sizes: so the first
- * one's often has to take room back, and what the others can give may stand anywhere.
+ * One pool, half of it reserved for the first policy and little for two others, whose work is of all sizes: so the
+ * first one's often has to take room back, and what the others can give may stand anywhere.
  */
 static inline void
 make_tight(Sim *sim)
