@@ -134,7 +134,8 @@ sub kill_something
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('app', 'CREATE EXTENSION rpq');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', 'app', map({ ('-f', "$lib/$_.sql") } qw(cases random_ops
-	random_operations random_policies)), '-c', 'SET rpq.synchronous_operations = on', '-c', 'CALL rt.found()' ], 'set up');
+	random_operations random_policies)), '-c', 'UPDATE rt.mode SET sharing = ' . ($ENV{RPQ_SHARING} ? 'true' : 'false'),
+		'-c', 'SET rpq.synchronous_operations = on', '-c', 'CALL rt.found()' ], 'set up');
 $node->safe_psql('postgres', "ALTER SYSTEM SET rpq.databases = 'app'");
 $node->reload;
 
