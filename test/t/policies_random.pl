@@ -2,6 +2,7 @@
 # sessions at once and the worker; then only work, without changes of settings; then the same while the server's processes
 # are killed.  test/lib/random_policies.sql says what is done and what must hold; a session at REPEATABLE READ looks at it
 # throughout.  RPQ_LONG=1: ten kills, ten minutes.  RPQ_SEED sets the seed, which is printed.
+# RPQ_SHARING=1: with idle-time sharing of the exclusive pools.
 use strict;
 use warnings;
 
