@@ -74,8 +74,9 @@ typedef struct PoolNode
 	int64		account;		/* in a pool that isolates accounts: whose pods (and holds) it has; 0: nobody's,
 								 * SEVERAL_ACCOUNTS: of more than one.  Elsewhere 0 */
 	int			ndevices;
-	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device */
-	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices */
+	int64	   *device_free;	/* [ndevices]; RPQ_UNIT is an entirely free device, below 0: it is over, or lost */
+	int64	   *free;			/* [nkeys]; after pods and holds, below 0 when over; gpu: the sum over devices of what
+								 * is free on them */
 	int64	   *capacity;		/* [nkeys] or NULL: unknown; explanations and targets read it */
 	const char *lacks;			/* what its machine does not have at present; NULL: nothing; only for explanations */
 } PoolNode;

@@ -349,11 +349,11 @@ take_claim(World *world, const Claim *claim)
 	int64		devices = 0;
 
 	for (int k = 0; k < world->nkeys; k++)
-		node->free[k] = Max(0, node->free[k] - Max(0, claim->held[k] - claim->had[k]));
+		node->free[k] -= Max(0, claim->held[k] - claim->had[k]);
 	for (int d = 0; d < node->ndevices; d++)
 	{
-		node->device_free[d] = Max(0, node->device_free[d] - Max(0, claim->device_held[d] - claim->device_had[d]));
-		devices += node->device_free[d];
+		node->device_free[d] -= Max(0, claim->device_held[d] - claim->device_had[d]);
+		devices += Max(node->device_free[d], 0);
 	}
 	node->free[RPQ_KEY_GPU] = devices;
 }

@@ -53,7 +53,7 @@ give_devices(const PoolNode *node, NodeLater *later, ArrayType *devices, int64 g
 			continue;
 		before = later->device_free[d];
 		later->device_free[d] = Min(RPQ_UNIT, before + (n > 1 ? gpu / n : gpu));
-		later->free[RPQ_KEY_GPU] += later->device_free[d] - before;
+		later->free[RPQ_KEY_GPU] += Max(later->device_free[d], 0) - Max(before, 0);
 	}
 }
 

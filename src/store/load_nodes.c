@@ -248,11 +248,25 @@ book_load_nodes(Book *book, bool all)
 
 /* ----------------------------------------------------------------- world */
 
+/*
+ * What is free of gpu: on no device less than nothing, so that one which is over does not count against the others.
+ */
+static void
+sum_devices(PoolNode *node)
+{
+	node->free[RPQ_KEY_GPU] = 0;
+	for (int d = 0; d < node->ndevices; d++)
+		node->free[RPQ_KEY_GPU] += Max(node->device_free[d], 0);
+}
+
+/*
+ * Where a node is over (its machine reports less than it did), what is free is below zero: room that is given back
+ * there is not free until it is over no more.
+ */
 static void
 build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resources **last_usable)
 {
 	const Scope *scope = book_scope(book, row->pool_id);
-	int64		sum = 0;
 	int			usable_devices = (int) (resources_get(row->usable, "gpu", 3, NULL) / RPQ_UNIT);
 
 	node->node_id = row->node_id;
@@ -281,15 +295,10 @@ build_node(Book *book, NodeRow *row, PoolNode *node, int64 **last_vector, Resour
 			resources_amount(row->used, k);
 	node->ndevices = row->nparts;
 	node->device_free = palloc(sizeof(int64) * Max(row->nparts, 1));
+	/* a machine that reports fewer devices has lost the last ones: when their pods have left, nothing is free there */
 	for (int d = 0; d < row->nparts; d++)
-	{
-		/* a machine that reports fewer devices has lost the last ones */
-		node->device_free[d] = d < usable_devices ? Max(0, RPQ_UNIT - row->parts[d]) : 0;
-		sum += node->device_free[d];
-	}
-	node->free[RPQ_KEY_GPU] = sum;
-	for (int k = 0; k < book->nkeys; k++)
-		node->free[k] = Max(0, node->free[k]);
+		node->device_free[d] = (d < usable_devices ? RPQ_UNIT : 0) - row->parts[d];
+	sum_devices(node);
 }
 
 /*
@@ -348,13 +357,14 @@ take_hold(Book *book, PoolNode *node, int64 account, const Resources *amount, co
 		int			key = book_key(book, resources_key(amount, k), resources_key_len(amount, k));
 
 		if (key < book->world->nkeys)
-			node->free[key] = Max(0, node->free[key] - resources_amount(amount, k));
+			node->free[key] -= resources_amount(amount, k);
 	}
 	for (int d = 0; d < n; d++)
 	{
 		if (devices[d] >= 0 && devices[d] < node->ndevices)
-			node->device_free[devices[d]] = Max(0, node->device_free[devices[d]] - each);
+			node->device_free[devices[d]] -= each;
 	}
+	sum_devices(node);
 }
 
 /* Holds, and those that this cycle is about to make for pods whose executor has them still. */
@@ -474,7 +484,7 @@ book_build_nodes(Book *book, World *world)
 		PoolNode	   *node = &world->nodes[i];
 
 		for (int k = 0; k < book->nkeys && !node->takes_work; k++)
-			world->pools[node->pool].unavailable[k] += node->free[k];
+			world->pools[node->pool].unavailable[k] += Max(node->free[k], 0);
 	}
 	build_pool_types(book, world, scopes);
 }

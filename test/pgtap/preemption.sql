@@ -167,6 +167,22 @@ SELECT is((SELECT count(*) FROM rpq.workloads w WHERE w.pool = 'x' AND w.name LI
 SELECT t.whole();
 CALL t.clear();
 
+-- ---- a machine that has less than stands on it: what leaves first fills the gap
+CALL t.clear();
+SELECT rpq.create_cluster(name => 'c3') AS x, rpq.add_nodes(instance_type => 'g8', names => '{w1}', cluster => 'c3') AS y \gset
+SELECT t.work('c3-gpu', '4', 10, 'under' || i) AS x FROM generate_series(1, 2) i \g /dev/null
+SELECT is(t.look(), 'under1 w1, under2 w1', 'two fill a node');
+SELECT count(*) AS x FROM rpq.sync_node('w1', running => (SELECT array_agg(p.pod_id) FROM rpq_store.pod p JOIN rpq_store.node n USING (node_id)
+		   WHERE n.name = 'w1'), capacity => 'gpu=6,cpu=192,memory=2Ti') \gset
+SELECT t.work('c3-gpu', '3', 90, 'over') AS over \gset
+SELECT is(t.look(), 'none | over', 'it reports two devices less, the last ones; the two run');
+SELECT is((SELECT string_agg(format('%s %s', v.name, p.rank), ', ' ORDER BY p.rank) FROM rpq.preemptions p JOIN rpq.workloads v ON v.workload_id = p.victim
+		   WHERE p.preemptor = :over), 'under1 1', 'the one on devices that are there has to leave');
+SELECT t.whole();
+CALL t.clear();
+SELECT count(*) AS x FROM rpq.sync_node('w1', running => '{}', capacity => 'gpu=8,cpu=192,memory=2Ti') \gset
+SELECT t.look() AS x \gset
+
 -- ---- decided in a transaction that is undone, or only looked at: nothing of it is there
 CALL t.clear();
 SELECT t.work('c2-gpu', '2', 10, 'low') AS low \gset

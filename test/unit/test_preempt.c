@@ -306,6 +306,32 @@ test_little_to_give(void)
 	ok(finds(world, lane, ""), "and nothing of what b has reserved");
 }
 
+/* A node that is over: what leaves fills the gap first, and devices that are lost are never free. */
+static void
+test_over(void)
+{
+	World	   *world = preempt_world();
+	int			p = add_pool(world, "p");
+	Lane	   *lane;
+	Outcome		outcome;
+
+	add_pool_type(world, p, 0, POLICY_BINPACK);
+	add_node(world, "n1", p, 0, 4, 8, 64);
+	for (int i = 0; i < 4; i++)
+		place(world, 1 + i, -1, 10, 0, 1000, 2000);
+	world->nodes[0].device_free[3] = -RPQ_UNIT;
+	world->nodes[0].free[1] = -3 * RPQ_UNIT;
+	lane = add_lane(world, p, 50, 1, 1000, 1000);
+	find(placer_create(world), lane, &outcome);
+	ok(strcmp(ids(&outcome.victims), "4 3") == 0, "one of them fills the gap");
+	ok(take(&outcome) && outcome.admission.pods[0].devices[0] == 2 && world->nodes[0].free[0] == 0 &&
+	   world->nodes[0].device_free[3] == 0 && world->nodes[0].free[1] == 0 && rooms_agree(outcome.placer),
+	   "on a device that is there");
+	ok(room_get(outcome.placer, p, 0)->sum[1] == 0, "no sum is below zero");
+	lane->request[1] = 0;
+	ok(finds(world, lane, "2"), "another device");
+}
+
 /* What borrows in an exclusive pool goes first, whatever its priority and however short it has run. */
 static void
 test_borrowed(void)
@@ -472,6 +498,7 @@ main(void)
 	test_keys();
 	test_chosen_before();
 	test_little_to_give();
+	test_over();
 	test_borrowed();
 	test_best_set();
 	test_slow_and_not();
