@@ -30,13 +30,21 @@
 PG_FUNCTION_INFO_V1(rpq_schedule);
 PG_FUNCTION_INFO_V1(rpq_run_cycles);
 
-/* Which pools a caller's schedule() is about when none is named. */
+/*
+ * Which pools a caller's schedule() is about when none is named; and queues that were deleted, with what came into them
+ * afterwards: no pool is tied to them.
+ */
 static RpqStatement own_pools = {
 	"SELECT p.pool_id FROM rpq_store.pool p"
 	" WHERE p.pool_id = ANY (CASE WHEN $1 THEN rpq_store.seen_pools() ELSE rpq_store.administered_pools() END)"
 	"   AND (p.status <> 'deleted' OR NOT $1 AND EXISTS ("
 	"        SELECT FROM rpq_store.workload w WHERE w.scope_id = p.pool_id AND w.status = 'queued'))"
-	" ORDER BY p.pool_id",
+	" UNION ALL "
+	"SELECT q.queue_id FROM rpq_store.queue q"
+	" WHERE NOT $1 AND q.deleted_at IS NOT NULL"
+	"   AND q.tenant_id = ANY ((SELECT s.tenants FROM rpq_store.sight() s)::bigint[])"
+	"   AND EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = q.queue_id AND w.status = 'queued')"
+	" ORDER BY 1",
 	1, {BOOLOID}
 };
 
