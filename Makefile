@@ -22,7 +22,7 @@ SHAPE = \
 
 # Re-runnable: functions, views, triggers and grants.  An update script is its shape change plus all of these.  The
 # names are in the order in which the script needs them (views and SQL functions are checked when they are created).
-RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes preemptions node_loss \
+RERUNNABLE_ORDER = resources clock ledger access history tenancy groups rights inventory nodes preemptions node_loss lending \
 	workloads executors settle_reports pool_checks node_picks pools members member_lists cycle reservations profiles \
 	policies queues placement operations operation_runs \
 	move_pods moves drain exchange resize move_nodes pool_life rotation usage autoscaling worker integrity integrity_rows \

@@ -179,16 +179,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
-'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the '
-'operation, which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many '
-'of instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a '
-'pool that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as '
-'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
-'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
-'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
-'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ002 reservations of '
-'policies could not be served by what from_pool would have left, RQ009 fenced. '
-'Administrators of both pools, of which a shared one need not be administered';
+'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the operation, '
+'which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many of '
+'instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a pool '
+'that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as well, the '
+'least used first; the pods are moved within their pool before. What borrows on a node that leaves is preempted '
+'first, and waited for where an executor has it. The operation is about to_pool, or about from_pool when to_pool is '
+'shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 one of them has an open operation or '
+'is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are in use, RQ005 too few idle nodes, or a '
+'node is not where it must be or takes no work, RQ002 reservations of policies could not be served by what from_pool '
+'would have left, RQ009 fenced. Administrators of both pools, of which a shared one need not be administered';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ BEGIN
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_move(source_id, subject.arguments);
 		PERFORM rpq_store.check_nodes_leave(plan.picked, target_id);
-		IF plan.busy = '{}' THEN
+		IF plan.busy = '{}' AND rpq_store.reclaim_nodes(source_id, plan.picked) = '{}' THEN
 			RETURN rpq_store.finish_move(subject, plan.picked);
 		END IF;
 		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.picked);

@@ -14,10 +14,11 @@ RETURNS TABLE (pod_id bigint, workload_id bigint, replica int, attempt int, reso
 	from_node_id bigint, to_node_id bigint, devices int[])
 LANGUAGE c STABLE SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_plan_moves';
 COMMENT ON FUNCTION rpq_store.plan_moves(bigint, bigint[], bigint[], bigint[], boolean) IS
-'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling policy, '
-'room counted down move by move, holds counted as taken; to_node_id is NULL for a pod without target. With pods, only '
-'those, each to its node of wanted (0: any) while that takes it. folded: the caller holds the turn and has folded; '
-'false for one that only looks: work that has ended and was not counted yet has then left its nodes. Writes nothing';
+'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling '
+'policy, without those that borrow there; room counted down move by move, holds counted as taken; to_node_id is NULL '
+'for a pod without target. With pods, only those, each to its node of wanted (0: any) while that takes it. folded: '
+'the caller holds the turn and has folded; false for one that only looks: work that has ended and was not counted yet '
+'has then left its nodes. Writes nothing';
 
 CREATE OR REPLACE FUNCTION rpq_store.move_timeout() RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -66,7 +67,11 @@ BEGIN
 			MESSAGE = format('%s cannot be placed elsewhere in pool "%s"', rpq_store.counted(cardinality(stuck), 'pod'),
 				(SELECT p.name FROM rpq_store.pool AS p WHERE p.pool_id = refuse_moves.pool_id)),
 			DETAIL = rpq_store.describe_pods(stuck, CASE WHEN refuse_moves.named THEN refuse_moves.pool_id END),
-			HINT = 'Stop some of this work, or wait until other nodes of the same instance type have room for it.';
+			HINT = CASE WHEN EXISTS (SELECT FROM rpq_store.borrowed_pod AS b
+									 WHERE b.lender_id = refuse_moves.pool_id AND b.node_id <> ALL (refuse_moves.nodes))
+				THEN 'Other nodes of the pool are lent: switch idle-time sharing off to have their room back.'
+				ELSE 'Stop some of this work, or wait until other nodes of the same instance type have room for it.'
+			END;
 	END IF;
 END
 $$;
@@ -127,7 +132,9 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
 	PERFORM rpq_store.give_up_on_nodes(begin_moves.nodes);
-	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
+	PERFORM rpq_store.reclaim_nodes(begin_moves.pool_id, begin_moves.nodes);
+	SELECT count(*) INTO standing FROM rpq_store.pod AS p
+	WHERE p.node_id = ANY (begin_moves.nodes) AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
 	IF written < standing THEN
@@ -145,9 +152,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.begin_moves(bigint, bigint, bigint[]) IS
-'begins to empty nodes of a pool for an operation: they take nothing new, and the move of each pod on them is planned; '
-'returns how many. RQ006 when a pod has no place elsewhere, RQ004 when another operation empties one of the nodes. The '
-'caller holds the turn and has folded';
+'begins to empty nodes of a pool for an operation: they take nothing new, what borrows there is preempted, and the '
+'move of each other pod on them is planned; returns how many. RQ006 when a pod has no place elsewhere, RQ004 when '
+'another operation empties one of the nodes. The caller holds the turn and has folded';
 
 CREATE OR REPLACE FUNCTION rpq_store.draining_nodes(operation_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -321,7 +328,8 @@ BEGIN
 		FROM rpq_store.pod AS p JOIN rpq_store.node AS n ON n.node_id = p.node_id
 		WHERE p.node_id = ANY (nodes) AND n.pool_id = pool AND NOT EXISTS (
 			SELECT FROM rpq_store.pod_migration AS m
-			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
+			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'))
+		  AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b);
 		IF missed IS NOT NULL THEN
 			short := short + cardinality(missed)
 				- rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
@@ -336,7 +344,9 @@ BEGIN
 	WHERE m.pod_migration_id = e.pod_migration_id AND e.attended AND e.status = 'reserved';
 	PERFORM rpq_store.move_pods(ready, at);
 
-	SELECT count(*) FILTER (WHERE m.status IN ('planned', 'reserved', 'evicting')),
+	-- victims that have still to stop are waited for like moves
+	SELECT count(*) FILTER (WHERE m.status IN ('planned', 'reserved', 'evicting'))
+			+ (SELECT count(*) FROM rpq_store.borrowed_pod AS b WHERE b.node_id = ANY (nodes)),
 		count(*) FILTER (WHERE m.status = 'done'), count(*) FILTER (WHERE m.status = 'skipped'),
 		count(*) FILTER (WHERE m.status = 'failed'),
 		CASE WHEN short > 0 THEN 'target_short'

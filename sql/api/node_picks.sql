@@ -41,22 +41,26 @@ DECLARE
 	main_key text := rpq_store.primary_resource(unit);
 	unit_amount numeric := unit OPERATOR(rpq.->) main_key;
 BEGIN
+	-- what borrows there is preempted when the node goes, so that it is in nobody's way
 	RETURN QUERY
 	SELECT n.node_id, n.name, n.capacity OPERATOR(rpq.->) main_key,
-		mod(n.capacity OPERATOR(rpq.->) main_key, unit_amount) = 0, l.pods = 0 AND h.node_id IS NULL,
+		mod(n.capacity OPERATOR(rpq.->) main_key, unit_amount) = 0,
+		l.pods = coalesce(b.pods, 0) AND h.node_id IS NULL,
 		n.schedulable AND n.health = 'healthy', coalesce(l.used OPERATOR(rpq.->) main_key, 0), l.pods
 	FROM rpq_store.node AS n
 	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
 	LEFT JOIN (SELECT DISTINCT o.node_id FROM rpq_store.hold AS o) AS h ON h.node_id = n.node_id
+	LEFT JOIN (SELECT k.node_id, count(*) AS pods FROM rpq_store.borrowed_pod AS k
+			   WHERE k.lender_id = node_candidates.pool_id GROUP BY k.node_id) AS b ON b.node_id = n.node_id
 	WHERE n.pool_id = node_candidates.pool_id AND n.type_id = node_candidates.type_id
 	  AND NOT n.draining AND NOT n.removing
 	  AND (NOT node_candidates.receiving OR (n.schedulable AND n.health = 'healthy'))
-	  AND (NOT node_candidates.idle_only OR (l.pods = 0 AND h.node_id IS NULL));
+	  AND (NOT node_candidates.idle_only OR (l.pods = coalesce(b.pods, 0) AND h.node_id IS NULL));
 END
 $$;
 COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean, boolean) IS
 'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether '
-'nothing stands on it, what is used. receiving: for a pool that takes only nodes that take work';
+'nothing but what borrows stands on it, what is used. receiving: for a pool that takes only nodes that take work';
 
 -- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
 -- first.
@@ -212,7 +216,8 @@ BEGIN
 	SELECT string_agg(format('%s (%s)', n.name, n.capacity), ', ' ORDER BY n.name)
 			FILTER (WHERE check_named_nodes.whole AND rpq_store.machines(n.capacity, t.machine_unit) IS NULL),
 		array_agg(n.node_id ORDER BY n.name)
-			FILTER (WHERE l.pods > 0 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
+			FILTER (WHERE l.pods > (SELECT count(*) FROM rpq_store.borrowed_pod AS b WHERE b.node_id = n.node_id)
+				OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
 		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
 				THEN rpq_store.whereabouts(p) WHEN n.draining OR n.removing THEN 'draining'
 				ELSE 'takes no work' END), ', ' ORDER BY n.name)

@@ -256,6 +256,9 @@ BEGIN
 	SELECT array_agg(DISTINCT g) INTO gone FROM unnest(gone) AS g;
 	pools := rpq_store.take_node_turns(gone);
 	PERFORM rpq_store.fold(pools);
+	IF NOT coalesce(remove_nodes.force, false) THEN
+		PERFORM rpq_store.reclaim_nodes(p.pool_id, gone) FROM unnest(pools) AS p (pool_id);
+	END IF;
 	SELECT string_agg(format('%s (%s)', n.name, b.what), ', ' ORDER BY n.name) INTO busy
 	FROM rpq_store.node AS n, LATERAL rpq_store.node_busy(n.node_id) AS b (what)
 	WHERE n.node_id = ANY (gone) AND b.what IS NOT NULL;
@@ -286,7 +289,8 @@ END
 $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
 'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
-'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
+'queued again or failed as its on_node_loss says; without it, what borrows there is preempted, unless an executor has '
+'it (then drain the node first). Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
 'or room kept for one (the errdetail counts them); without force also RQ002 reservations of policies could not be '
 'served by what is left. Platform administrators';
 

@@ -119,9 +119,10 @@ $$;
 COMMENT ON FUNCTION rpq.convert_pool(text, text) IS
 'asks for a pool to become dedicated or exclusive and returns the id of the operation. Settings that the new type '
 'does not have (scheduling_policy spread, faulty_node_rotation, idle_time_sharing, isolate_accounts) fall back to '
-'their defaults; the history names them. type: dedicated or exclusive; the type that it has changes nothing. Errors: '
-'42704 unknown pool, RQ004 the pool is being created or deleted or has an open operation, 22023 bad type or a shared '
-'pool, RQ003 a node is no whole number of machine units, RQ009 fenced. Administrators of the pool';
+'their defaults; the history names them; what borrows there is preempted. type: dedicated or exclusive; the type that '
+'it has changes nothing. Errors: 42704 unknown pool, RQ004 the pool is being created or deleted or has an open '
+'operation, 22023 bad type or a shared pool, RQ003 a node is no whole number of machine units, RQ009 fenced. '
+'Administrators of the pool';
 
 CREATE OR REPLACE FUNCTION rpq_store.op_convert(subject rpq_store.operation) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -142,6 +143,7 @@ BEGIN
 		WHERE p.pool_id = subject.pool_id;
 		UPDATE rpq_store.pool_instance AS i SET scheduling_policy = NULL
 		WHERE i.pool_id = subject.pool_id AND i.scheduling_policy = 'spread';
+		PERFORM rpq_store.preempt_borrowers(subject.pool_id);
 	END IF;
 	after := rpq_store.pool_settings(subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', converted.pool_id, converted.name, converted.tenant_id,
@@ -171,7 +173,9 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.scope_id = d.queue_id AND w.status = 'queued'
 		UNION
 		SELECT p.workload_id FROM rpq_store.node AS n
-		JOIN rpq_store.pod AS p ON p.node_id = n.node_id WHERE n.pool_id = $1)
+		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+		WHERE n.pool_id = $1
+		  AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b WHERE b.lender_id = $1))
 	SELECT string_agg(rpq_store.counted(d.number, d.word), ', ' ORDER BY d.place)
 	FROM (VALUES
 		(1, (SELECT count(*) FROM rpq_store.node AS n WHERE n.pool_id = $1), 'node'),
@@ -182,7 +186,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION rpq_store.pool_dependents(bigint) IS
 'what stands against deleting a pool, in words (1 node, 2 members, 1 queue, 3 live workloads); NULL when nothing '
-'does. Exact for who holds the turn and has folded';
+'does; what borrows there does not. Exact for who holds the turn and has folded';
 
 CREATE OR REPLACE FUNCTION rpq_store.check_deletable(subject rpq_store.pool) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -236,36 +240,38 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.delete_pool(text, boolean) IS
-'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. force: '
-'what runs in it is stopped (also what came through queues), what is queued becomes draft (in a queue, only when no '
-'other pool serves it), members, administrators and links of profiles go, its nodes go back to the shared pool. The '
-'name is free then; history, usage and ledger keep its id. Errors: 42704 unknown pool, RQ004 the pool is being created '
-'or deleted or has an open operation, 22023 a shared pool, RQ006 something stands against it (1 node, 2 members, 1 '
-'queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a workload of it locked (the worker tries '
-'again), RQ009 fenced. Administrators of the pool';
+'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. '
+'force: what runs in it is stopped (also what came through queues), what borrows there is preempted, what is queued '
+'becomes draft (in a queue, only when no other pool serves it), members, administrators and links of profiles go, its '
+'nodes go back to the shared pool. The name is free then; history, usage and ledger keep its id. Errors: 42704 '
+'unknown pool, RQ004 the pool is being created or deleted or has an open operation, 22023 a shared pool, RQ006 '
+'something stands against it (1 node, 2 members, 1 queue, 3 live workloads), 55P03 in synchronous mode while a client '
+'keeps a workload of it locked (the worker tries again), RQ009 fenced. Administrators of the pool';
 
--- What borrows room in the pool goes back to its own.
+-- What borrows room in the pool and had still to stop as a victim has no more time for it.
 CREATE OR REPLACE FUNCTION rpq_store.stop_through_queues(pool_id bigint, actor text) RETURNS int
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH placed AS (
 		SELECT DISTINCT w.workload_id, w.attempt,
-			CASE WHEN w.pool_id = $1 THEN 'stopped' ELSE 'queued' END AS ends
+			w.lender_id IS NOT NULL AS borrows
 		FROM rpq_store.node AS n
 		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
 		WHERE n.pool_id = $1 AND w.status IN ('starting', 'running')),
 	listed AS (
-		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts, array_agg(p.ends) AS ends,
-			array_agg('pool_deleted'::text) AS causes, array_agg('the pool was deleted'::text) AS details
+		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts,
+			array_agg(CASE WHEN p.borrows THEN 'queued' ELSE 'stopped' END) AS ends,
+			array_agg(CASE WHEN p.borrows THEN 'preempted' ELSE 'pool_deleted' END) AS causes,
+			array_agg(CASE WHEN NOT p.borrows THEN 'the pool was deleted' END) AS details
 		FROM placed AS p)
 	SELECT count(*) FILTER (WHERE e.status = 'stopped')::int
 	FROM listed AS l
 	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $2, rpq.now()) AS e
 $$;
 COMMENT ON FUNCTION rpq_store.stop_through_queues(bigint, text) IS
-'stops what came through queues and stands on nodes of the pool, and sends back to its queue what only borrows there; '
-'returns how many it stopped. A row that its client keeps locked is passed over';
+'stops what came through queues and stands on nodes of the pool, and sends back to its queue what borrows there and '
+'was to be preempted already; returns how many it stopped. A row that its client keeps locked is passed over';
 
 CREATE OR REPLACE FUNCTION rpq_store.unlink_pool(subject rpq_store.operation, OUT profiles text[], OUT drafted int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -298,6 +304,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
+	PERFORM rpq_store.preempt_borrowers(subject.pool_id, NULL, true);
 	clear_pool.stopped := rpq_store.stop_placed(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
 		subject.initiator);
 	clear_pool.drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',

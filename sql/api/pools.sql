@@ -187,6 +187,9 @@ BEGIN
 		(subject.arguments->>'quota')::rpq.resources,
 		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
 	PERFORM rpq_store.check_nodes_leave(picked);
+	IF source IS NOT NULL THEN
+		PERFORM rpq_store.refuse_occupied(rpq_store.reclaim_nodes(source, picked));
+	END IF;
 	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)
@@ -287,6 +290,9 @@ BEGIN
 		subject.isolate_accounts := coalesce(edit_pool.isolate_accounts, subject.isolate_accounts);
 		PERFORM rpq_store.check_pool_settings(subject);
 		PERFORM rpq_store.update_pool(subject);
+		IF NOT subject.idle_time_sharing THEN
+			PERFORM rpq_store.preempt_borrowers(named);
+		END IF;
 	END IF;
 	PERFORM rpq_store.record('edit_pool', 'pool', named, subject.name, subject.tenant_id, named, before,
 		rpq_store.pool_settings(named));
@@ -300,7 +306,8 @@ COMMENT ON FUNCTION rpq.edit_pool(text, text, text[], text, text, int, rpq.resou
 'of that type of the pool, both of which clear may name. default_priority: 0 to 100. queueing: backfill or '
 'best_effort. frozen: nothing is submitted or admitted, what runs goes on. min_runtime: how long a workload runs '
 'before it may be preempted. open: shared pools, off is members only. isolate_accounts: a node hosts pods of one '
-'account at a time; what runs stays. faulty_node_rotation, idle_time_sharing, '
+'account at a time; what runs stays. idle_time_sharing: free nodes may serve preemptible work of the shared pool; '
+'switched off, what borrows is preempted at once. faulty_node_rotation, idle_time_sharing, '
 'isolate_accounts, scheduling_policy spread: exclusive pools. Errors: 42704 unknown object, RQ004 the pool is '
 'being created or deleted, 22023 bad argument or a setting that the pool''s type does not have, 0A000 '
 'least_fragmentation, RQ009 fenced. Administrators of the pool';

@@ -44,24 +44,40 @@ COMMENT ON COLUMN rpq_store.podless.lender_id IS 'exclusive pool whose idle room
 COMMENT ON COLUMN rpq_store.podless.resources IS 'what each of its pods had';
 COMMENT ON COLUMN rpq_store.podless.replicas IS 'how many pods it had';
 
+CREATE OR REPLACE FUNCTION rpq_store.still_lends(pool_id bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.pool AS p
+				   WHERE p.pool_id = $1 AND p.type = 'exclusive' AND p.idle_time_sharing AND p.status <> 'deleted')
+$$;
+COMMENT ON FUNCTION rpq_store.still_lends(bigint) IS
+'whether what borrows room of a pool may stay there: it is exclusive, with idle-time sharing';
+
 CREATE OR REPLACE FUNCTION rpq_store.give_up_preemptions(preemptors bigint[]) RETURNS int
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH freed AS (
 		DELETE FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' AND h.workload_id = ANY ($1)
 		RETURNING h.hold_id),
-	-- one whose attempt has ended stopped for it; one that has lost its pods follows when its row is free
+	-- one whose attempt has ended stopped for it; one that has lost its pods follows when its row is free; one that
+	-- borrows where nothing is lent any more has to go for nobody's sake
 	ended AS (
 		UPDATE rpq_store.preemption AS p
-		SET state = CASE WHEN w.attempt = p.victim_attempt AND w.status IN ('starting', 'running') THEN 'given_up'
-						 ELSE 'stopped' END
-		FROM rpq_store.workload AS w
-		WHERE w.workload_id = p.victim AND p.state = 'pending' AND p.preemptor = ANY ($1)
+		SET state = CASE WHEN NOT o.placed THEN 'stopped' WHEN o.goes THEN 'pending' ELSE 'given_up' END,
+			preemptor = CASE WHEN NOT (o.placed AND o.goes) THEN p.preemptor END,
+			preemptor_account = CASE WHEN NOT (o.placed AND o.goes) THEN p.preemptor_account END
+		FROM rpq_store.preemption AS k
+		JOIN rpq_store.workload AS w ON w.workload_id = k.victim
+		CROSS JOIN LATERAL (
+			SELECT w.attempt = k.victim_attempt AND w.status IN ('starting', 'running') AS placed,
+				w.lender_id IS NOT NULL AND NOT rpq_store.still_lends(w.lender_id) AS goes) AS o
+		WHERE k.preemption_id = p.preemption_id AND k.state = 'pending' AND k.preemptor = ANY ($1)
 		  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l))
 	SELECT count(*)::int FROM freed
 $$;
 COMMENT ON FUNCTION rpq_store.give_up_preemptions(bigint[]) IS
-'gives up the room that is held for these preemptors: their holds end, victims that have still to stop go on. Returns '
+'gives up the room that is held for these preemptors: their holds end, victims that have still to stop go on, but for '
+'those that borrow where nothing is lent any more. Returns '
 'the number of holds. The caller holds the turns of the pools';
 
 CREATE OR REPLACE FUNCTION rpq_store.give_up_on_nodes(nodes bigint[]) RETURNS int

@@ -217,7 +217,8 @@ COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, t
 'the only one of the pool. source: where it grows from, a pool of the same cluster and kind, default the shared '
 'one; target: where its nodes go. Idle nodes go first: into the pool only such as take work, out of it the '
 'unhealthy and cordoned before the others. evacuate: nodes that hold pods as well, the least used first; the pods '
-'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
+'are moved within their pool before. What borrows on a node that leaves is preempted first, and waited for where an '
+'executor has it. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
 'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
 'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
 'is not where it must be, RQ002 reservations of policies could not be served by what a pool would have left, RQ009 '
@@ -283,7 +284,8 @@ BEGIN
 	SELECT * INTO resized FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_resize(resized, subject.arguments);
-		IF plan.busy = '{}' THEN
+		IF plan.busy = '{}' AND rpq_store.reclaim_nodes(source_id, plan.adding)
+				|| rpq_store.reclaim_nodes(subject.pool_id, plan.removing) = '{}' THEN
 			RETURN rpq_store.finish_resize(subject, plan.adding, plan.removing);
 		END IF;
 		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.adding);

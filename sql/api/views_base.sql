@@ -110,23 +110,6 @@ SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), coales
  WHERE resources IS NOT NULL AND pool_id IS NOT NULL;
 COMMENT ON VIEW rpq_store.usage_now IS 'addends of usage: the counted cells and the entries not counted yet';
 
--- Borrowed work stands on nodes of its lender, and is charged to the pool that it was submitted to.  A pod whose
--- attempt has ended is not here, though no fold has freed it yet.
-CREATE OR REPLACE VIEW rpq_store.borrowed_pod AS
-SELECT o.node_id, o.pod_id, w.workload_id, w.attempt, w.pool_id, w.lender_id, w.resources, o.replica
-  FROM rpq_store.workload w
-  JOIN rpq_store.pod o ON o.workload_id = w.workload_id AND o.attempt = w.attempt
- WHERE w.lender_id IS NOT NULL AND w.status IN ('starting', 'running');
-COMMENT ON VIEW rpq_store.borrowed_pod IS 'pods of work that borrows the idle room of an exclusive pool';
-COMMENT ON COLUMN rpq_store.borrowed_pod.node_id IS 'node of the exclusive pool';
-COMMENT ON COLUMN rpq_store.borrowed_pod.pod_id IS 'the pod';
-COMMENT ON COLUMN rpq_store.borrowed_pod.workload_id IS 'its workload';
-COMMENT ON COLUMN rpq_store.borrowed_pod.attempt IS 'the present attempt of that';
-COMMENT ON COLUMN rpq_store.borrowed_pod.pool_id IS 'pool that it is charged to';
-COMMENT ON COLUMN rpq_store.borrowed_pod.lender_id IS 'exclusive pool that has the node';
-COMMENT ON COLUMN rpq_store.borrowed_pod.resources IS 'what the pod has';
-COMMENT ON COLUMN rpq_store.borrowed_pod.replica IS 'number of the replica, from 0';
-
 CREATE OR REPLACE VIEW rpq_store.waiting_now AS
 SELECT x.scope_id, sum(x.waiting)::bigint AS waiting
   FROM (SELECT scope_id, waiting FROM rpq_store.lane

@@ -19,7 +19,8 @@ SELECT x.preemption_id, x.at, CASE WHEN x.sees_preemptor THEN x.preemptor END AS
 		  JOIN rpq_store.pool o ON o.pool_id = p.pool_id
 		  LEFT JOIN rpq_store.workload r ON r.workload_id = p.preemptor
 		  LEFT JOIN rpq_store.workload v ON v.workload_id = p.victim) x
- WHERE x.sees_preemptor OR x.sees_victim;
+ WHERE x.sees_preemptor OR x.sees_victim
+	OR (x.preemptor IS NULL AND x.pool_id = ANY ((SELECT pools FROM me)::bigint[]));
 
 COMMENT ON VIEW rpq.preemptions IS
 	'victims of preemptions, a row for each: those that one''s own work has made or suffered, all in one''s pools '
@@ -27,7 +28,8 @@ COMMENT ON VIEW rpq.preemptions IS
 COMMENT ON COLUMN rpq.preemptions.preemption_id IS 'id of the row';
 COMMENT ON COLUMN rpq.preemptions.at IS 'when it was decided';
 COMMENT ON COLUMN rpq.preemptions.preemptor IS
-	'id of the workload that took the room; NULL: of one that the reader may not see';
+	'id of the workload that took the room; NULL: of one that the reader may not see, or of none (rule borrowed: the '
+	'pool no longer lends, or the node was to be emptied)';
 COMMENT ON COLUMN rpq.preemptions.victim IS
 	'id of the workload that gave it; NULL: of one that the reader may not see';
 COMMENT ON COLUMN rpq.preemptions.victim_attempt IS 'attempt of the victim that it ends';

@@ -3092,6 +3092,9 @@ BEGIN
 	SELECT array_agg(DISTINCT g) INTO gone FROM unnest(gone) AS g;
 	pools := rpq_store.take_node_turns(gone);
 	PERFORM rpq_store.fold(pools);
+	IF NOT coalesce(remove_nodes.force, false) THEN
+		PERFORM rpq_store.reclaim_nodes(p.pool_id, gone) FROM unnest(pools) AS p (pool_id);
+	END IF;
 	SELECT string_agg(format('%s (%s)', n.name, b.what), ', ' ORDER BY n.name) INTO busy
 	FROM rpq_store.node AS n, LATERAL rpq_store.node_busy(n.node_id) AS b (what)
 	WHERE n.node_id = ANY (gone) AND b.what IS NOT NULL;
@@ -3122,7 +3125,8 @@ END
 $$;
 COMMENT ON FUNCTION rpq.remove_nodes(text[], boolean) IS
 'takes machines out of the inventory; returns how many. force: what stands on them is lost, with all its pods, and '
-'queued again or failed as its on_node_loss says. Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
+'queued again or failed as its on_node_loss says; without it, what borrows there is preempted, unless an executor has '
+'it (then drain the node first). Errors: 22023 no names, 42704 unknown node, RQ006 a node holds pods '
 'or room kept for one (the errdetail counts them); without force also RQ002 reservations of policies could not be '
 'served by what is left. Platform administrators';
 
@@ -3305,24 +3309,40 @@ COMMENT ON COLUMN rpq_store.podless.lender_id IS 'exclusive pool whose idle room
 COMMENT ON COLUMN rpq_store.podless.resources IS 'what each of its pods had';
 COMMENT ON COLUMN rpq_store.podless.replicas IS 'how many pods it had';
 
+CREATE FUNCTION rpq_store.still_lends(pool_id bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT EXISTS (SELECT FROM rpq_store.pool AS p
+				   WHERE p.pool_id = $1 AND p.type = 'exclusive' AND p.idle_time_sharing AND p.status <> 'deleted')
+$$;
+COMMENT ON FUNCTION rpq_store.still_lends(bigint) IS
+'whether what borrows room of a pool may stay there: it is exclusive, with idle-time sharing';
+
 CREATE FUNCTION rpq_store.give_up_preemptions(preemptors bigint[]) RETURNS int
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH freed AS (
 		DELETE FROM rpq_store.hold AS h WHERE h.purpose = 'preempt' AND h.workload_id = ANY ($1)
 		RETURNING h.hold_id),
-	-- one whose attempt has ended stopped for it; one that has lost its pods follows when its row is free
+	-- one whose attempt has ended stopped for it; one that has lost its pods follows when its row is free; one that
+	-- borrows where nothing is lent any more has to go for nobody's sake
 	ended AS (
 		UPDATE rpq_store.preemption AS p
-		SET state = CASE WHEN w.attempt = p.victim_attempt AND w.status IN ('starting', 'running') THEN 'given_up'
-						 ELSE 'stopped' END
-		FROM rpq_store.workload AS w
-		WHERE w.workload_id = p.victim AND p.state = 'pending' AND p.preemptor = ANY ($1)
+		SET state = CASE WHEN NOT o.placed THEN 'stopped' WHEN o.goes THEN 'pending' ELSE 'given_up' END,
+			preemptor = CASE WHEN NOT (o.placed AND o.goes) THEN p.preemptor END,
+			preemptor_account = CASE WHEN NOT (o.placed AND o.goes) THEN p.preemptor_account END
+		FROM rpq_store.preemption AS k
+		JOIN rpq_store.workload AS w ON w.workload_id = k.victim
+		CROSS JOIN LATERAL (
+			SELECT w.attempt = k.victim_attempt AND w.status IN ('starting', 'running') AS placed,
+				w.lender_id IS NOT NULL AND NOT rpq_store.still_lends(w.lender_id) AS goes) AS o
+		WHERE k.preemption_id = p.preemption_id AND k.state = 'pending' AND k.preemptor = ANY ($1)
 		  AND p.preemption_id NOT IN (SELECT l.preemption_id FROM rpq_store.podless AS l))
 	SELECT count(*)::int FROM freed
 $$;
 COMMENT ON FUNCTION rpq_store.give_up_preemptions(bigint[]) IS
-'gives up the room that is held for these preemptors: their holds end, victims that have still to stop go on. Returns '
+'gives up the room that is held for these preemptors: their holds end, victims that have still to stop go on, but for '
+'those that borrow where nothing is lent any more. Returns '
 'the number of holds. The caller holds the turns of the pools';
 
 CREATE FUNCTION rpq_store.give_up_on_nodes(nodes bigint[]) RETURNS int
@@ -3541,6 +3561,130 @@ COMMENT ON FUNCTION rpq_store.sweep_pools(bigint[]) IS
 'what a cycle does with its pools before it decides: hears nodes, takes pods off unhealthy ones, deletes nodes that '
 'were removed by force and are empty, ends holds that are over. Returns how many of these things it did. The caller '
 'holds the turns, which are changed when anything was done';
+-- Idle-time sharing: work that borrows the idle room of an exclusive pool, and how the pool has it back past a cycle:
+-- when sharing is switched off, and when nodes with such work are to be emptied or to leave.  (Of own work that comes
+-- for the room the cycle sees to itself, src/core/preempt.c.)
+--
+-- Writes preemption, and workload (SKIP LOCKED) and entry of those that end at once, under the turns that the caller
+-- holds: the lender's set has the shared pool in it.
+
+-- Borrowed work stands on nodes of its lender, and is charged to the pool that it was submitted to.  A pod whose
+-- attempt has ended is not here, though no fold has freed it yet.
+CREATE VIEW rpq_store.borrowed_pod AS
+SELECT o.node_id, o.pod_id, w.workload_id, w.attempt, w.pool_id, w.lender_id, w.resources, o.replica
+  FROM rpq_store.workload w
+  JOIN rpq_store.pod o ON o.workload_id = w.workload_id AND o.attempt = w.attempt
+ WHERE w.lender_id IS NOT NULL AND w.status IN ('starting', 'running');
+COMMENT ON VIEW rpq_store.borrowed_pod IS 'pods of work that borrows the idle room of an exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.node_id IS 'node of the exclusive pool';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pod_id IS 'the pod';
+COMMENT ON COLUMN rpq_store.borrowed_pod.workload_id IS 'its workload';
+COMMENT ON COLUMN rpq_store.borrowed_pod.attempt IS 'the present attempt of that';
+COMMENT ON COLUMN rpq_store.borrowed_pod.pool_id IS 'pool that it is charged to';
+COMMENT ON COLUMN rpq_store.borrowed_pod.lender_id IS 'exclusive pool that has the node';
+COMMENT ON COLUMN rpq_store.borrowed_pod.resources IS 'what the pod has';
+COMMENT ON COLUMN rpq_store.borrowed_pod.replica IS 'number of the replica, from 0';
+
+-- Those that are pending already are left to it.  attended: an executor, heard of lately, has a pod of it.
+CREATE FUNCTION rpq_store.borrowers(pool_id bigint, nodes bigint[])
+RETURNS TABLE (workload_id bigint, attempt int, account_id bigint, rank int, attended boolean, gpu_seconds numeric)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+	SELECT w.workload_id, w.attempt, w.account_id,
+		(row_number() OVER (ORDER BY w.priority, w.checkpointable DESC, w.started_at DESC, w.submitted_at DESC,
+			w.workload_id DESC))::int,
+		EXISTS (SELECT FROM rpq_store.pod AS o
+				JOIN rpq_store.pod_report AS r ON r.pod_id = o.pod_id AND r.state IN ('started', 'running')
+				JOIN rpq_store.node_seen AS s ON s.node_id = r.node_id AND s.at > rpq_store.node_cutoff()
+				WHERE o.workload_id = w.workload_id AND o.attempt = w.attempt),
+		trim_scale(coalesce(w.resources OPERATOR(rpq.->) 'gpu', 0) * w.replicas * greatest(0, extract(epoch FROM
+			rpq.now() - CASE WHEN w.checkpointable AND w.checkpoint_at >= w.started_at THEN w.checkpoint_at
+							 ELSE w.started_at END)))
+	FROM rpq_store.workload AS w
+	WHERE w.lender_id = $1 AND w.status IN ('starting', 'running')
+	  AND ($2 IS NULL OR w.workload_id IN (SELECT b.workload_id FROM rpq_store.borrowed_pod AS b
+										   WHERE b.lender_id = $1 AND b.node_id = ANY ($2)))
+	  AND NOT EXISTS (SELECT FROM rpq_store.preemption AS p WHERE p.victim = w.workload_id
+					  AND p.victim_attempt = w.attempt AND p.state = 'pending')
+$$;
+COMMENT ON FUNCTION rpq_store.borrowers(bigint, bigint[]) IS
+'work that borrows room of a pool, or (nodes) has a pod on one of these nodes of it, in the order in which it is '
+'preempted, without what has still to stop as a victim; attended: an executor has it';
+
+CREATE FUNCTION rpq_store.preempt_borrowers(pool_id bigint, nodes bigint[] DEFAULT NULL,
+	at_once boolean DEFAULT false) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	at timestamptz := greatest(rpq.now(), (SELECT t.last_at FROM rpq_store.turn AS t
+										   WHERE t.scope_id = preempt_borrowers.pool_id));
+	grace interval := current_setting('rpq.preemption_grace')::interval;
+	ending bigint[];
+	attempts int[];
+	victims int;
+BEGIN
+	SELECT array_agg(l.workload_id), array_agg(l.attempt) INTO ending, attempts
+	FROM (SELECT w.workload_id, w.attempt
+		  FROM rpq_store.borrowers(preempt_borrowers.pool_id, preempt_borrowers.nodes) AS b
+		  JOIN rpq_store.workload AS w ON w.workload_id = b.workload_id AND w.attempt = b.attempt
+		  WHERE w.status IN ('starting', 'running') AND (preempt_borrowers.at_once OR NOT b.attended)
+		  ORDER BY w.workload_id FOR UPDATE OF w SKIP LOCKED) AS l;
+	-- while the rows still say when they began
+	INSERT INTO rpq_store.preemption (at, pool_id, victim, victim_attempt, victim_account, rule, rank,
+		gpu_seconds_lost, state, expires_at)
+	SELECT at, preempt_borrowers.pool_id, b.workload_id, b.attempt, b.account_id, 'borrowed', b.rank, b.gpu_seconds,
+		CASE WHEN s.slow THEN 'pending' ELSE 'stopped' END, CASE WHEN s.slow AND grace > '0' THEN at + grace END
+	FROM rpq_store.borrowers(preempt_borrowers.pool_id, preempt_borrowers.nodes) AS b
+	CROSS JOIN LATERAL (SELECT b.workload_id <> ALL (coalesce(ending, '{}')) AS slow) AS s
+	ORDER BY b.rank;
+	GET DIAGNOSTICS victims = ROW_COUNT;
+	IF ending IS NOT NULL THEN
+		PERFORM rpq_store.end_attempts(ending, attempts, array_fill('queued'::text, ARRAY[cardinality(ending)]),
+			array_fill('preempted'::text, ARRAY[cardinality(ending)]),
+			array_fill(NULL::text, ARRAY[cardinality(ending)]), 'system', at);
+	END IF;
+	RETURN victims;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.preempt_borrowers(bigint, bigint[], boolean) IS
+'preempts what borrows room of a pool, or has a pod on one of these nodes of it, by the rule borrowed and for no '
+'workload; returns how many. Who is in no executor''s hands goes back to its queue now, and is off its nodes with the '
+'next fold; who is, or whose client keeps its row locked, is told to stop and has rpq.preemption_grace to do it '
+'(at_once: it has not). The caller holds the turns of the pool''s set';
+
+CREATE FUNCTION rpq_store.reclaim_nodes(pool_id bigint, nodes bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+	IF rpq_store.preempt_borrowers(reclaim_nodes.pool_id, reclaim_nodes.nodes) > 0 THEN
+		PERFORM rpq_store.fold(ARRAY[reclaim_nodes.pool_id]);
+	END IF;
+	RETURN ARRAY(SELECT n.node_id FROM rpq_store.node AS n
+				 WHERE n.node_id = ANY (reclaim_nodes.nodes)
+				   AND (EXISTS (SELECT FROM rpq_store.pod AS p WHERE p.node_id = n.node_id)
+					 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)));
+END
+$$;
+COMMENT ON FUNCTION rpq_store.reclaim_nodes(bigint, bigint[]) IS
+'preempts what borrows room on nodes of a pool, and returns those of them on which something stands still. The caller '
+'holds the turns and has folded';
+
+CREATE FUNCTION rpq_store.refuse_occupied(nodes bigint[]) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF refuse_occupied.nodes <> '{}' THEN
+		RAISE EXCEPTION USING ERRCODE = 'RQ006', MESSAGE = 'nodes are in use',
+			DETAIL = (SELECT string_agg(format('%s (%s)', n.name, rpq_store.node_busy(n.node_id)), ', ' ORDER BY n.name)
+					  FROM rpq_store.node AS n WHERE n.node_id = ANY (refuse_occupied.nodes)),
+			HINT = 'Drain them first: what borrows there by idle-time sharing is then told to stop.';
+	END IF;
+END
+$$;
+COMMENT ON FUNCTION rpq_store.refuse_occupied(bigint[]) IS
+'refuses (RQ006) nodes on which something stands; none: nothing';
 -- Workloads: what clients call about them.  The bodies are in src/api (submit.c, workload.c, report.c).
 
 CREATE FUNCTION rpq.submit(pool text DEFAULT NULL, queue text DEFAULT NULL, workload_type text DEFAULT NULL,
@@ -4510,22 +4654,26 @@ DECLARE
 	main_key text := rpq_store.primary_resource(unit);
 	unit_amount numeric := unit OPERATOR(rpq.->) main_key;
 BEGIN
+	-- what borrows there is preempted when the node goes, so that it is in nobody's way
 	RETURN QUERY
 	SELECT n.node_id, n.name, n.capacity OPERATOR(rpq.->) main_key,
-		mod(n.capacity OPERATOR(rpq.->) main_key, unit_amount) = 0, l.pods = 0 AND h.node_id IS NULL,
+		mod(n.capacity OPERATOR(rpq.->) main_key, unit_amount) = 0,
+		l.pods = coalesce(b.pods, 0) AND h.node_id IS NULL,
 		n.schedulable AND n.health = 'healthy', coalesce(l.used OPERATOR(rpq.->) main_key, 0), l.pods
 	FROM rpq_store.node AS n
 	JOIN rpq_store.node_load AS l ON l.node_id = n.node_id
 	LEFT JOIN (SELECT DISTINCT o.node_id FROM rpq_store.hold AS o) AS h ON h.node_id = n.node_id
+	LEFT JOIN (SELECT k.node_id, count(*) AS pods FROM rpq_store.borrowed_pod AS k
+			   WHERE k.lender_id = node_candidates.pool_id GROUP BY k.node_id) AS b ON b.node_id = n.node_id
 	WHERE n.pool_id = node_candidates.pool_id AND n.type_id = node_candidates.type_id
 	  AND NOT n.draining AND NOT n.removing
 	  AND (NOT node_candidates.receiving OR (n.schedulable AND n.health = 'healthy'))
-	  AND (NOT node_candidates.idle_only OR (l.pods = 0 AND h.node_id IS NULL));
+	  AND (NOT node_candidates.idle_only OR (l.pods = coalesce(b.pods, 0) AND h.node_id IS NULL));
 END
 $$;
 COMMENT ON FUNCTION rpq_store.node_candidates(bigint, bigint, boolean, boolean) IS
 'the nodes of one type that a pool could give: amount of the primary resource, whether whole machines, whether '
-'nothing stands on it, what is used. receiving: for a pool that takes only nodes that take work';
+'nothing but what borrows stands on it, what is used. receiving: for a pool that takes only nodes that take work';
 
 -- Greedy, in the order of preference; when the amounts do not come out (nodes of one type may differ), the largest
 -- first.
@@ -4681,7 +4829,8 @@ BEGIN
 	SELECT string_agg(format('%s (%s)', n.name, n.capacity), ', ' ORDER BY n.name)
 			FILTER (WHERE check_named_nodes.whole AND rpq_store.machines(n.capacity, t.machine_unit) IS NULL),
 		array_agg(n.node_id ORDER BY n.name)
-			FILTER (WHERE l.pods > 0 OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
+			FILTER (WHERE l.pods > (SELECT count(*) FROM rpq_store.borrowed_pod AS b WHERE b.node_id = n.node_id)
+				OR EXISTS (SELECT FROM rpq_store.hold AS h WHERE h.node_id = n.node_id)),
 		string_agg(format('%s (%s)', n.name, CASE WHEN n.pool_id IS DISTINCT FROM check_named_nodes.source_id
 				THEN rpq_store.whereabouts(p) WHEN n.draining OR n.removing THEN 'draining'
 				ELSE 'takes no work' END), ', ' ORDER BY n.name)
@@ -4902,6 +5051,9 @@ BEGIN
 		(subject.arguments->>'quota')::rpq.resources,
 		CASE WHEN subject.arguments ? 'node_ids' THEN rpq_store.id_array(subject.arguments->'node_ids') END);
 	PERFORM rpq_store.check_nodes_leave(picked);
+	IF source IS NOT NULL THEN
+		PERFORM rpq_store.refuse_occupied(rpq_store.reclaim_nodes(source, picked));
+	END IF;
 	names := rpq_store.hand_over(picked, source, subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', p.pool_id, p.name, p.tenant_id, p.pool_id, NULL,
 		rpq_store.pool_settings(p.pool_id) || jsonb_build_object('nodes', names), subject.operation_id)
@@ -5002,6 +5154,9 @@ BEGIN
 		subject.isolate_accounts := coalesce(edit_pool.isolate_accounts, subject.isolate_accounts);
 		PERFORM rpq_store.check_pool_settings(subject);
 		PERFORM rpq_store.update_pool(subject);
+		IF NOT subject.idle_time_sharing THEN
+			PERFORM rpq_store.preempt_borrowers(named);
+		END IF;
 	END IF;
 	PERFORM rpq_store.record('edit_pool', 'pool', named, subject.name, subject.tenant_id, named, before,
 		rpq_store.pool_settings(named));
@@ -5015,7 +5170,8 @@ COMMENT ON FUNCTION rpq.edit_pool(text, text, text[], text, text, int, rpq.resou
 'of that type of the pool, both of which clear may name. default_priority: 0 to 100. queueing: backfill or '
 'best_effort. frozen: nothing is submitted or admitted, what runs goes on. min_runtime: how long a workload runs '
 'before it may be preempted. open: shared pools, off is members only. isolate_accounts: a node hosts pods of one '
-'account at a time; what runs stays. faulty_node_rotation, idle_time_sharing, '
+'account at a time; what runs stays. idle_time_sharing: free nodes may serve preemptible work of the shared pool; '
+'switched off, what borrows is preempted at once. faulty_node_rotation, idle_time_sharing, '
 'isolate_accounts, scheduling_policy spread: exclusive pools. Errors: 42704 unknown object, RQ004 the pool is '
 'being created or deleted, 22023 bad argument or a setting that the pool''s type does not have, 0A000 '
 'least_fragmentation, RQ009 fenced. Administrators of the pool';
@@ -7395,10 +7551,11 @@ RETURNS TABLE (pod_id bigint, workload_id bigint, replica int, attempt int, reso
 	from_node_id bigint, to_node_id bigint, devices int[])
 LANGUAGE c STABLE SET search_path = pg_catalog, pg_temp AS 'MODULE_PATHNAME', 'rpq_plan_moves';
 COMMENT ON FUNCTION rpq_store.plan_moves(bigint, bigint[], bigint[], bigint[], boolean) IS
-'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling policy, '
-'room counted down move by move, holds counted as taken; to_node_id is NULL for a pod without target. With pods, only '
-'those, each to its node of wanted (0: any) while that takes it. folded: the caller holds the turn and has folded; '
-'false for one that only looks: work that has ended and was not counted yet has then left its nodes. Writes nothing';
+'where the pods go that stand on nodes of the pool, none of which takes them: largest first, by the scheduling '
+'policy, without those that borrow there; room counted down move by move, holds counted as taken; to_node_id is NULL '
+'for a pod without target. With pods, only those, each to its node of wanted (0: any) while that takes it. folded: '
+'the caller holds the turn and has folded; false for one that only looks: work that has ended and was not counted yet '
+'has then left its nodes. Writes nothing';
 
 CREATE FUNCTION rpq_store.move_timeout() RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -7447,7 +7604,11 @@ BEGIN
 			MESSAGE = format('%s cannot be placed elsewhere in pool "%s"', rpq_store.counted(cardinality(stuck), 'pod'),
 				(SELECT p.name FROM rpq_store.pool AS p WHERE p.pool_id = refuse_moves.pool_id)),
 			DETAIL = rpq_store.describe_pods(stuck, CASE WHEN refuse_moves.named THEN refuse_moves.pool_id END),
-			HINT = 'Stop some of this work, or wait until other nodes of the same instance type have room for it.';
+			HINT = CASE WHEN EXISTS (SELECT FROM rpq_store.borrowed_pod AS b
+									 WHERE b.lender_id = refuse_moves.pool_id AND b.node_id <> ALL (refuse_moves.nodes))
+				THEN 'Other nodes of the pool are lent: switch idle-time sharing off to have their room back.'
+				ELSE 'Stop some of this work, or wait until other nodes of the same instance type have room for it.'
+			END;
 	END IF;
 END
 $$;
@@ -7508,7 +7669,9 @@ DECLARE
 BEGIN
 	PERFORM rpq_store.refuse_draining(begin_moves.nodes);
 	PERFORM rpq_store.give_up_on_nodes(begin_moves.nodes);
-	SELECT count(*) INTO standing FROM rpq_store.pod AS p WHERE p.node_id = ANY (begin_moves.nodes);
+	PERFORM rpq_store.reclaim_nodes(begin_moves.pool_id, begin_moves.nodes);
+	SELECT count(*) INTO standing FROM rpq_store.pod AS p
+	WHERE p.node_id = ANY (begin_moves.nodes) AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b);
 	written := rpq_store.write_moves(begin_moves.operation_id, begin_moves.pool_id, begin_moves.nodes, NULL,
 		rpq.now());
 	IF written < standing THEN
@@ -7526,9 +7689,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq_store.begin_moves(bigint, bigint, bigint[]) IS
-'begins to empty nodes of a pool for an operation: they take nothing new, and the move of each pod on them is planned; '
-'returns how many. RQ006 when a pod has no place elsewhere, RQ004 when another operation empties one of the nodes. The '
-'caller holds the turn and has folded';
+'begins to empty nodes of a pool for an operation: they take nothing new, what borrows there is preempted, and the '
+'move of each other pod on them is planned; returns how many. RQ006 when a pod has no place elsewhere, RQ004 when '
+'another operation empties one of the nodes. The caller holds the turn and has folded';
 
 CREATE FUNCTION rpq_store.draining_nodes(operation_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -7702,7 +7865,8 @@ BEGIN
 		FROM rpq_store.pod AS p JOIN rpq_store.node AS n ON n.node_id = p.node_id
 		WHERE p.node_id = ANY (nodes) AND n.pool_id = pool AND NOT EXISTS (
 			SELECT FROM rpq_store.pod_migration AS m
-			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'));
+			WHERE m.pod_id = p.pod_id AND m.status IN ('planned', 'reserved', 'evicting'))
+		  AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b);
 		IF missed IS NOT NULL THEN
 			short := short + cardinality(missed)
 				- rpq_store.write_moves(step_moves.operation_id, pool, nodes, missed, at);
@@ -7717,7 +7881,9 @@ BEGIN
 	WHERE m.pod_migration_id = e.pod_migration_id AND e.attended AND e.status = 'reserved';
 	PERFORM rpq_store.move_pods(ready, at);
 
-	SELECT count(*) FILTER (WHERE m.status IN ('planned', 'reserved', 'evicting')),
+	-- victims that have still to stop are waited for like moves
+	SELECT count(*) FILTER (WHERE m.status IN ('planned', 'reserved', 'evicting'))
+			+ (SELECT count(*) FROM rpq_store.borrowed_pod AS b WHERE b.node_id = ANY (nodes)),
 		count(*) FILTER (WHERE m.status = 'done'), count(*) FILTER (WHERE m.status = 'skipped'),
 		count(*) FILTER (WHERE m.status = 'failed'),
 		CASE WHEN short > 0 THEN 'target_short'
@@ -8441,7 +8607,8 @@ COMMENT ON FUNCTION rpq.resize_pool(text, rpq.resources, text[], text[], text, t
 'the only one of the pool. source: where it grows from, a pool of the same cluster and kind, default the shared '
 'one; target: where its nodes go. Idle nodes go first: into the pool only such as take work, out of it the '
 'unhealthy and cordoned before the others. evacuate: nodes that hold pods as well, the least used first; the pods '
-'are moved within their pool before. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
+'are moved within their pool before. What borrows on a node that leaves is preempted first, and waited for where an '
+'executor has it. Errors: 42704 unknown object, 42501 no right on pool, source or target, '
 'RQ004 one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole number of machines, '
 'RQ006 more is used than would be left, or nodes are in use, RQ005 the source has too few idle nodes, or a node '
 'is not where it must be, RQ002 reservations of policies could not be served by what a pool would have left, RQ009 '
@@ -8507,7 +8674,8 @@ BEGIN
 	SELECT * INTO resized FROM rpq_store.pool AS p WHERE p.pool_id = subject.pool_id;
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_resize(resized, subject.arguments);
-		IF plan.busy = '{}' THEN
+		IF plan.busy = '{}' AND rpq_store.reclaim_nodes(source_id, plan.adding)
+				|| rpq_store.reclaim_nodes(subject.pool_id, plan.removing) = '{}' THEN
 			RETURN rpq_store.finish_resize(subject, plan.adding, plan.removing);
 		END IF;
 		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.adding);
@@ -8721,16 +8889,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.move_nodes(text[], int, text, text, text, boolean) IS
-'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the '
-'operation, which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many '
-'of instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a '
-'pool that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as '
-'well, the least used first; the pods are moved within their pool before. The operation is about to_pool, or '
-'about from_pool when to_pool is shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 '
-'one of them has an open operation or is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are '
-'in use, RQ005 too few idle nodes, or a node is not where it must be or takes no work, RQ002 reservations of '
-'policies could not be served by what from_pool would have left, RQ009 fenced. '
-'Administrators of both pools, of which a shared one need not be administered';
+'asks for nodes to go from one pool to another of the same tenant, cluster and kind; returns the id of the operation, '
+'which leaves a row in rpq.migrations. nodes: these, of one pool, repeats left out; or count: so many of '
+'instance_type (default: the only one of the pool) out of from_pool. to_pool: required. Idle nodes go first; a pool '
+'that is not shared takes only such as take work and are whole machines. evacuate: nodes that hold pods as well, the '
+'least used first; the pods are moved within their pool before. What borrows on a node that leaves is preempted '
+'first, and waited for where an executor has it. The operation is about to_pool, or about from_pool when to_pool is '
+'shared. Errors: 42704 unknown object, 42501 no right on one of the pools, RQ004 one of them has an open operation or '
+'is not ready, 22023 bad argument, RQ003 no whole machines, RQ006 nodes are in use, RQ005 too few idle nodes, or a '
+'node is not where it must be or takes no work, RQ002 reservations of policies could not be served by what from_pool '
+'would have left, RQ009 fenced. Administrators of both pools, of which a shared one need not be administered';
 
 -- ---- carrying it out ------------------------------------------------------------------------------------------------
 
@@ -8780,7 +8948,7 @@ BEGIN
 	IF subject.step IS NULL THEN
 		plan := rpq_store.plan_move(source_id, subject.arguments);
 		PERFORM rpq_store.check_nodes_leave(plan.picked, target_id);
-		IF plan.busy = '{}' THEN
+		IF plan.busy = '{}' AND rpq_store.reclaim_nodes(source_id, plan.picked) = '{}' THEN
 			RETURN rpq_store.finish_move(subject, plan.picked);
 		END IF;
 		PERFORM rpq_store.begin_emptying(subject.operation_id, source_id, plan.picked);
@@ -8933,9 +9101,10 @@ $$;
 COMMENT ON FUNCTION rpq.convert_pool(text, text) IS
 'asks for a pool to become dedicated or exclusive and returns the id of the operation. Settings that the new type '
 'does not have (scheduling_policy spread, faulty_node_rotation, idle_time_sharing, isolate_accounts) fall back to '
-'their defaults; the history names them. type: dedicated or exclusive; the type that it has changes nothing. Errors: '
-'42704 unknown pool, RQ004 the pool is being created or deleted or has an open operation, 22023 bad type or a shared '
-'pool, RQ003 a node is no whole number of machine units, RQ009 fenced. Administrators of the pool';
+'their defaults; the history names them; what borrows there is preempted. type: dedicated or exclusive; the type that '
+'it has changes nothing. Errors: 42704 unknown pool, RQ004 the pool is being created or deleted or has an open '
+'operation, 22023 bad type or a shared pool, RQ003 a node is no whole number of machine units, RQ009 fenced. '
+'Administrators of the pool';
 
 CREATE FUNCTION rpq_store.op_convert(subject rpq_store.operation) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -8956,6 +9125,7 @@ BEGIN
 		WHERE p.pool_id = subject.pool_id;
 		UPDATE rpq_store.pool_instance AS i SET scheduling_policy = NULL
 		WHERE i.pool_id = subject.pool_id AND i.scheduling_policy = 'spread';
+		PERFORM rpq_store.preempt_borrowers(subject.pool_id);
 	END IF;
 	after := rpq_store.pool_settings(subject.pool_id);
 	PERFORM rpq_store.record(subject.action, 'pool', converted.pool_id, converted.name, converted.tenant_id,
@@ -8985,7 +9155,9 @@ AS $$
 		JOIN rpq_store.workload AS w ON w.scope_id = d.queue_id AND w.status = 'queued'
 		UNION
 		SELECT p.workload_id FROM rpq_store.node AS n
-		JOIN rpq_store.pod AS p ON p.node_id = n.node_id WHERE n.pool_id = $1)
+		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
+		WHERE n.pool_id = $1
+		  AND p.pod_id NOT IN (SELECT b.pod_id FROM rpq_store.borrowed_pod AS b WHERE b.lender_id = $1))
 	SELECT string_agg(rpq_store.counted(d.number, d.word), ', ' ORDER BY d.place)
 	FROM (VALUES
 		(1, (SELECT count(*) FROM rpq_store.node AS n WHERE n.pool_id = $1), 'node'),
@@ -8996,7 +9168,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION rpq_store.pool_dependents(bigint) IS
 'what stands against deleting a pool, in words (1 node, 2 members, 1 queue, 3 live workloads); NULL when nothing '
-'does. Exact for who holds the turn and has folded';
+'does; what borrows there does not. Exact for who holds the turn and has folded';
 
 CREATE FUNCTION rpq_store.check_deletable(subject rpq_store.pool) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -9050,36 +9222,38 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION rpq.delete_pool(text, boolean) IS
-'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. force: '
-'what runs in it is stopped (also what came through queues), what is queued becomes draft (in a queue, only when no '
-'other pool serves it), members, administrators and links of profiles go, its nodes go back to the shared pool. The '
-'name is free then; history, usage and ledger keep its id. Errors: 42704 unknown pool, RQ004 the pool is being created '
-'or deleted or has an open operation, 22023 a shared pool, RQ006 something stands against it (1 node, 2 members, 1 '
-'queue, 3 live workloads), 55P03 in synchronous mode while a client keeps a workload of it locked (the worker tries '
-'again), RQ009 fenced. Administrators of the pool';
+'asks for a pool to be deleted and returns the id of the operation. Without force nothing may stand against it. '
+'force: what runs in it is stopped (also what came through queues), what borrows there is preempted, what is queued '
+'becomes draft (in a queue, only when no other pool serves it), members, administrators and links of profiles go, its '
+'nodes go back to the shared pool. The name is free then; history, usage and ledger keep its id. Errors: 42704 '
+'unknown pool, RQ004 the pool is being created or deleted or has an open operation, 22023 a shared pool, RQ006 '
+'something stands against it (1 node, 2 members, 1 queue, 3 live workloads), 55P03 in synchronous mode while a client '
+'keeps a workload of it locked (the worker tries again), RQ009 fenced. Administrators of the pool';
 
--- What borrows room in the pool goes back to its own.
+-- What borrows room in the pool and had still to stop as a victim has no more time for it.
 CREATE FUNCTION rpq_store.stop_through_queues(pool_id bigint, actor text) RETURNS int
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 	WITH placed AS (
 		SELECT DISTINCT w.workload_id, w.attempt,
-			CASE WHEN w.pool_id = $1 THEN 'stopped' ELSE 'queued' END AS ends
+			w.lender_id IS NOT NULL AS borrows
 		FROM rpq_store.node AS n
 		JOIN rpq_store.pod AS p ON p.node_id = n.node_id
 		JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
 		WHERE n.pool_id = $1 AND w.status IN ('starting', 'running')),
 	listed AS (
-		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts, array_agg(p.ends) AS ends,
-			array_agg('pool_deleted'::text) AS causes, array_agg('the pool was deleted'::text) AS details
+		SELECT array_agg(p.workload_id) AS workloads, array_agg(p.attempt) AS attempts,
+			array_agg(CASE WHEN p.borrows THEN 'queued' ELSE 'stopped' END) AS ends,
+			array_agg(CASE WHEN p.borrows THEN 'preempted' ELSE 'pool_deleted' END) AS causes,
+			array_agg(CASE WHEN NOT p.borrows THEN 'the pool was deleted' END) AS details
 		FROM placed AS p)
 	SELECT count(*) FILTER (WHERE e.status = 'stopped')::int
 	FROM listed AS l
 	CROSS JOIN LATERAL rpq_store.end_attempts(l.workloads, l.attempts, l.ends, l.causes, l.details, $2, rpq.now()) AS e
 $$;
 COMMENT ON FUNCTION rpq_store.stop_through_queues(bigint, text) IS
-'stops what came through queues and stands on nodes of the pool, and sends back to its queue what only borrows there; '
-'returns how many it stopped. A row that its client keeps locked is passed over';
+'stops what came through queues and stands on nodes of the pool, and sends back to its queue what borrows there and '
+'was to be preempted already; returns how many it stopped. A row that its client keeps locked is passed over';
 
 CREATE FUNCTION rpq_store.unlink_pool(subject rpq_store.operation, OUT profiles text[], OUT drafted int)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -9112,6 +9286,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
+	PERFORM rpq_store.preempt_borrowers(subject.pool_id, NULL, true);
 	clear_pool.stopped := rpq_store.stop_placed(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
 		subject.initiator);
 	clear_pool.drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
@@ -10470,23 +10645,6 @@ SELECT pool_id, coalesce(type_id, 0), account_id, coalesce(policy_id, 0), coales
  WHERE resources IS NOT NULL AND pool_id IS NOT NULL;
 COMMENT ON VIEW rpq_store.usage_now IS 'addends of usage: the counted cells and the entries not counted yet';
 
--- Borrowed work stands on nodes of its lender, and is charged to the pool that it was submitted to.  A pod whose
--- attempt has ended is not here, though no fold has freed it yet.
-CREATE VIEW rpq_store.borrowed_pod AS
-SELECT o.node_id, o.pod_id, w.workload_id, w.attempt, w.pool_id, w.lender_id, w.resources, o.replica
-  FROM rpq_store.workload w
-  JOIN rpq_store.pod o ON o.workload_id = w.workload_id AND o.attempt = w.attempt
- WHERE w.lender_id IS NOT NULL AND w.status IN ('starting', 'running');
-COMMENT ON VIEW rpq_store.borrowed_pod IS 'pods of work that borrows the idle room of an exclusive pool';
-COMMENT ON COLUMN rpq_store.borrowed_pod.node_id IS 'node of the exclusive pool';
-COMMENT ON COLUMN rpq_store.borrowed_pod.pod_id IS 'the pod';
-COMMENT ON COLUMN rpq_store.borrowed_pod.workload_id IS 'its workload';
-COMMENT ON COLUMN rpq_store.borrowed_pod.attempt IS 'the present attempt of that';
-COMMENT ON COLUMN rpq_store.borrowed_pod.pool_id IS 'pool that it is charged to';
-COMMENT ON COLUMN rpq_store.borrowed_pod.lender_id IS 'exclusive pool that has the node';
-COMMENT ON COLUMN rpq_store.borrowed_pod.resources IS 'what the pod has';
-COMMENT ON COLUMN rpq_store.borrowed_pod.replica IS 'number of the replica, from 0';
-
 CREATE VIEW rpq_store.waiting_now AS
 SELECT x.scope_id, sum(x.waiting)::bigint AS waiting
   FROM (SELECT scope_id, waiting FROM rpq_store.lane
@@ -11402,7 +11560,8 @@ SELECT x.preemption_id, x.at, CASE WHEN x.sees_preemptor THEN x.preemptor END AS
 		  JOIN rpq_store.pool o ON o.pool_id = p.pool_id
 		  LEFT JOIN rpq_store.workload r ON r.workload_id = p.preemptor
 		  LEFT JOIN rpq_store.workload v ON v.workload_id = p.victim) x
- WHERE x.sees_preemptor OR x.sees_victim;
+ WHERE x.sees_preemptor OR x.sees_victim
+	OR (x.preemptor IS NULL AND x.pool_id = ANY ((SELECT pools FROM me)::bigint[]));
 
 COMMENT ON VIEW rpq.preemptions IS
 	'victims of preemptions, a row for each: those that one''s own work has made or suffered, all in one''s pools '
@@ -11410,7 +11569,8 @@ COMMENT ON VIEW rpq.preemptions IS
 COMMENT ON COLUMN rpq.preemptions.preemption_id IS 'id of the row';
 COMMENT ON COLUMN rpq.preemptions.at IS 'when it was decided';
 COMMENT ON COLUMN rpq.preemptions.preemptor IS
-	'id of the workload that took the room; NULL: of one that the reader may not see';
+	'id of the workload that took the room; NULL: of one that the reader may not see, or of none (rule borrowed: the '
+	'pool no longer lends, or the node was to be emptied)';
 COMMENT ON COLUMN rpq.preemptions.victim IS
 	'id of the workload that gave it; NULL: of one that the reader may not see';
 COMMENT ON COLUMN rpq.preemptions.victim_attempt IS 'attempt of the victim that it ends';

@@ -46,7 +46,7 @@ struct Scope
 	bool		pay_as_you_go;
 	bool		allow_guarantee;
 	bool		best_effort;
-	bool		lends;			/* exclusive, with idle-time sharing */
+	bool		lends;			/* exclusive, with idle-time sharing, and nothing has still to leave it */
 	const char *policy;
 	bool		isolate;		/* a node hosts pods of one account at a time */
 	Resources  *default_quota;	/* NULL: none */

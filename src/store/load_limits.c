@@ -1,7 +1,8 @@
 /*
  * load_limits.c
  *
- * Rows -> World: who of those that wait may still use the pool or the queue, and the personal quotas that bind them.
+ * Rows -> World: where those that wait may go, who of them may still use the pool or the queue, and the personal quotas
+ * that bind them.
  * Work through a queue is bound by the limit of its policy alone.
  *
  * Reads account, pool, member, member_quota, pool_instance, pool_admin, queue, policy, group_account; writes nothing,
@@ -13,6 +14,7 @@
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"
+#include "utils/timestamp.h"
 
 #include "store/book.h"
 #include "store/members.h"
@@ -213,6 +215,72 @@ book_load_accounts(Book *book, int nlanes)
 	while ((cell = hash_seq_search(&seq)) != NULL)
 		book_intern(book, cell->amount);
 }
+
+/* ----------------------------------------------------------------- routes */
+
+static bool
+supports(const Scope *pool, const LaneRow *row)
+{
+	bool		supported = pool->workload_types == NULL;
+
+	for (int i = 0; !supported && i < pool->nworkload_types; i++)
+		supported = strcmp(pool->workload_types[i], row->workload_type) == 0;
+	return supported;
+}
+
+/*
+ * The exclusive pools whose idle room may be used by what is submitted to this shared one: not one that does not
+ * support its workload type.
+ */
+static void
+find_lenders(Book *book, const Scope *scope, const LaneRow *row, Lane *lane)
+{
+	if (lane->guarantee || strcmp(scope->type, "shared") != 0 || scope->pay_as_you_go)
+		return;
+	for (int i = 0; i < book->npools; i++)
+	{
+		const Scope *pool = book->pools[i];
+
+		if (!pool->lends || pool->tenant_id != scope->tenant_id || pool->cluster_id != scope->cluster_id ||
+			strcmp(pool->kind, scope->kind) != 0 || !supports(pool, row))
+			continue;
+		if (lane->lenders == NULL)
+			lane->lenders = palloc(sizeof(int) * book->npools);
+		lane->lenders[lane->nlenders++] = pool->pool;
+	}
+}
+
+/*
+ * Where the lane may go, and why it may not go anywhere at all.  Of the pools of a queue, one that does not support the
+ * workload type is passed over.
+ */
+void
+book_build_route(Book *book, const LaneRow *row, Lane *lane)
+{
+	Scope	   *scope = book_scope(book, row->key.scope_id);
+	bool		queue = scope->pool < 0;
+	int			n = queue ? scope->nroute : 1;
+
+	lane->pools = palloc(sizeof(int) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+	{
+		Scope	   *pool = queue ? scope->route[i] : scope;
+
+		if (!queue || supports(pool, row))
+			lane->pools[lane->npools++] = pool->pool;
+	}
+	if (queue ? n > 0 && lane->npools == 0 : !supports(scope, row))
+		lane->own = REASON_WORKLOAD_TYPE;
+	else if (row->has_not_before && row->not_before > book->now)
+	{
+		lane->own = REASON_BACKING_OFF;
+		lane->until = pstrdup(timestamptz_to_str(row->not_before));
+	}
+	if (!queue)
+		find_lenders(book, scope, row, lane);
+}
+
+/* ----------------------------------------------------------------- limits */
 
 /* What the account holds in the pool by direct submission, of one instance type or of all. */
 static int64 *

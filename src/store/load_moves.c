@@ -1,7 +1,8 @@
 /*
  * load_moves.c
  *
- * Rows -> Moves: pods that have to leave their nodes, in a World that has the nodes of their pool alone.
+ * Rows -> Moves: pods that have to leave their nodes, in a World that has the nodes of their pool alone.  What borrows
+ * room there is preempted, not moved (lending.sql).
  *
  * Reads turn, pool, entry, pod, workload, node, node_load, hold; writes nothing, locks nothing.
  */
@@ -20,14 +21,14 @@
 static RpqStatement load_standing = {
 	POD_COLUMNS ", 0::bigint"
 	"  FROM rpq_store.pod p JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
-	" WHERE p.node_id = ANY ($1) ORDER BY p.workload_id, p.replica, p.attempt",
+	" WHERE p.node_id = ANY ($1) AND w.lender_id IS NULL ORDER BY p.workload_id, p.replica, p.attempt",
 	1, {INT8ARRAYOID}
 };
 
 static RpqStatement load_named = {
 	POD_COLUMNS ", m.wanted"
 	"  FROM unnest($1, $2) AS m (pod_id, wanted) JOIN rpq_store.pod p ON p.pod_id = m.pod_id"
-	"  JOIN rpq_store.workload w ON w.workload_id = p.workload_id"
+	"  JOIN rpq_store.workload w ON w.workload_id = p.workload_id AND w.lender_id IS NULL"
 	" ORDER BY p.workload_id, p.replica, p.attempt",
 	2, {INT8ARRAYOID, INT8ARRAYOID}
 };

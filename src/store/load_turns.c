@@ -22,7 +22,10 @@
 	"SELECT t.scope_id, t.own_xid, t.own_entry, t.room_epoch, t.last_at," \
 	"       p.name, p.status, p.frozen, p.scheduling_policy, p.user_default_quota, p.workload_types, t.cycle, t.seen," \
 	"       t.ctid, p.isolate_accounts, p.tenant_id, p.cluster_id, p.kind, p.type, p.pay_as_you_go," \
-	"       p.allow_guarantee, p.queueing, p.idle_time_sharing"
+	"       p.allow_guarantee, p.queueing," \
+	"       p.idle_time_sharing AND NOT EXISTS (" \
+	"         SELECT FROM rpq_store.preemption e" \
+	"          WHERE e.pool_id = p.pool_id AND e.state = 'pending' AND e.preemptor IS NULL)"
 
 static RpqStatement load_turns = {
 	TURN_COLUMNS "  FROM rpq_store.turn t LEFT JOIN rpq_store.pool p ON p.pool_id = t.scope_id"

@@ -1,8 +1,8 @@
 /*
  * load_world.c
  *
- * Rows -> World: keys, usage, pools, lanes.  Nodes are in load_nodes.c, rights and quotas in load_limits.c, policies in
- * load_policies.c.
+ * Rows -> World: keys, usage, pools, lanes.  Nodes are in load_nodes.c, routes, rights and quotas in load_limits.c,
+ * policies in load_policies.c.
  *
  * Reads usage, lane and workload; writes nothing, locks nothing.
  */
@@ -451,65 +451,6 @@ allowed_types(Book *book, const LaneRow *row)
 	return allowed;
 }
 
-static bool
-supports(const Scope *pool, const LaneRow *row)
-{
-	bool		supported = pool->workload_types == NULL;
-
-	for (int i = 0; !supported && i < pool->nworkload_types; i++)
-		supported = strcmp(pool->workload_types[i], row->workload_type) == 0;
-	return supported;
-}
-
-/* The exclusive pools whose idle room may be used by what is submitted to this shared one. */
-static void
-find_lenders(Book *book, const Scope *scope, Lane *lane)
-{
-	if (lane->guarantee || strcmp(scope->type, "shared") != 0 || scope->pay_as_you_go)
-		return;
-	for (int i = 0; i < book->npools; i++)
-	{
-		const Scope *pool = book->pools[i];
-
-		if (!pool->lends || pool->tenant_id != scope->tenant_id || pool->cluster_id != scope->cluster_id ||
-			strcmp(pool->kind, scope->kind) != 0)
-			continue;
-		if (lane->lenders == NULL)
-			lane->lenders = palloc(sizeof(int) * book->npools);
-		lane->lenders[lane->nlenders++] = pool->pool;
-	}
-}
-
-/*
- * Where the lane may go, and why it may not go anywhere at all.  Of the pools of a queue, one that does not support the
- * workload type is passed over.
- */
-static void
-build_route(Book *book, const LaneRow *row, Lane *lane)
-{
-	Scope	   *scope = book_scope(book, row->key.scope_id);
-	bool		queue = scope->pool < 0;
-	int			n = queue ? scope->nroute : 1;
-
-	lane->pools = palloc(sizeof(int) * Max(n, 1));
-	for (int i = 0; i < n; i++)
-	{
-		Scope	   *pool = queue ? scope->route[i] : scope;
-
-		if (!queue || supports(pool, row))
-			lane->pools[lane->npools++] = pool->pool;
-	}
-	if (queue ? n > 0 && lane->npools == 0 : !supports(scope, row))
-		lane->own = REASON_WORKLOAD_TYPE;
-	else if (row->has_not_before && row->not_before > book->now)
-	{
-		lane->own = REASON_BACKING_OFF;
-		lane->until = pstrdup(timestamptz_to_str(row->not_before));
-	}
-	if (!queue)
-		find_lenders(book, scope, lane);
-}
-
 static void
 build_lane(Book *book, World *world, LaneRow *row, Lane *lane)
 {
@@ -533,7 +474,7 @@ build_lane(Book *book, World *world, LaneRow *row, Lane *lane)
 	lane->waiting = row->waiting;
 	lane->head_at = row->head_at;
 	lane->head_id = row->head_id;
-	build_route(book, row, lane);
+	book_build_route(book, row, lane);
 	lane->skip = lane_is_skipped(book, row);
 	lane->store = row;
 }

@@ -134,6 +134,8 @@ count_usage(Book *book, Scope *scope, uint64 row, Resources *amount, const char 
 								 rpq_column_int64(row, 14, 0), rpq_column_int64(row, 16, 0));
 
 	book_pool(book, pool_id)->changed = true;
+	if (cell->key.lender_id != 0)
+		book_pool(book, cell->key.lender_id)->changed = true;
 	cell->amount = cell->amount == NULL ? resources_copy(amount) : resources_add(cell->amount, amount);
 	cell->changed = true;
 	if (strcmp(kind, "release") == 0)

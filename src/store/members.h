@@ -8,6 +8,9 @@
 
 #include "store/book.h"
 
+/* load_limits.c: where a lane may go */
+extern void book_build_route(Book *book, const LaneRow *row, Lane *lane);
+
 /* load_limits.c: rights and quotas of the accounts that wait, as rows, then as limits */
 extern void book_load_accounts(Book *book, int nlanes);
 extern void book_build_limits(Book *book, World *world);

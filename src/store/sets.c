@@ -5,15 +5,15 @@
  *
  * Tied to each other are a queue and the pools that its provisioned profile names; all queues of one policy; a policy
  * and the pools in which something is charged to it; an exclusive pool with idle-time sharing and the shared pool of
- * its tenant, cluster and kind; a pool and one whose idle room work of it still borrows.  A queue that was deleted
- * stays with its policy while something is charged to that.  What nothing ties is a set of its own.
+ * its tenant, cluster and kind; a pool and one whose idle room work of it still borrows, or has still to leave.  A queue
+ * that was deleted stays with its policy while something is charged to that.  What nothing ties is a set of its own.
  *
  * The map is kept per session until the configuration changes, as config_cache.c keeps what submissions look up, with
  * the same announcements: statement triggers, take_turns, and sets_changed, which whoever adds a queue or a pool of a
  * profile calls.  A set that has shrunk since only because usage fell is larger than need be, never too small: usage
  * comes to be in pools that are tied already.
  *
- * Reads queue, profile_pool, pool and usage; locks and writes nothing.
+ * Reads queue, profile_pool, pool, usage, preemption and workload; locks and writes nothing.
  */
 #include "postgres.h"
 
@@ -55,7 +55,11 @@ static RpqStatement load_links = {
 	" UNION ALL "
 	"SELECT DISTINCT u.pool_id, u.lender_id FROM rpq_store.usage u"
 	" WHERE u.lender_id <> 0 AND u.amount OPERATOR(rpq.<>) ''::rpq.resources"
-	"   AND (SELECT EXISTS (SELECT FROM rpq_store.pool WHERE type <> 'shared'))",
+	"   AND (SELECT EXISTS (SELECT FROM rpq_store.pool WHERE type <> 'shared'))"
+	" UNION ALL "
+	"SELECT p.pool_id, w.scope_id FROM rpq_store.preemption p"
+	"  JOIN rpq_store.workload w ON w.workload_id = p.victim"
+	" WHERE p.state = 'pending' AND p.rule = 'borrowed'",
 	0, {0}, true
 };
 
