@@ -401,6 +401,26 @@ evictions_write(Book *book, CyclePlan *plan)
 	write_holds(book, plan);
 }
 
+/* Nothing was lent by a pool that had yet to get room back; those who might borrow it are decided anew. */
+static bool
+lends_again(Book *book)
+{
+	Evictions  *evictions = book->evictions;
+	bool		again = false;
+
+	for (int i = 0; evictions != NULL && i < evictions->npending; i++)
+	{
+		Pending    *p = &evictions->pending[i];
+
+		if (p->preemptor != 0 || p->placed || p->has_room)
+			continue;
+		book_scope(book, p->pool_id)->room_epoch++;
+		book_scope(book, p->pool_id)->changed = true;
+		again = true;
+	}
+	return again;
+}
+
 /*
  * What was decided before room was given up or taken is decided anew by the next cycle, which follows at once: a
  * victim waits from then on, and others may have been blocked by what it had.  A preemptor whose row was locked is
@@ -410,7 +430,7 @@ void
 evictions_write_rest(Book *book, CyclePlan *plan)
 {
 	World	   *world = book->world;
-	bool		again = false;
+	bool		again = lends_again(book);
 
 	if (plan == NULL)
 		return;

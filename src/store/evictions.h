@@ -21,7 +21,8 @@ typedef struct EntryList
 typedef struct Pending
 {
 	int64		preemption_id;
-	int64		preemptor;
+	int64		preemptor;		/* 0: nobody's, its pool no longer lends or its node is to be emptied */
+	int64		pool_id;
 	int64		policy_id;		/* that the victim is charged to; 0: a direct submission */
 	PreemptRule rule;
 	int			priority;		/* of the victim */

@@ -20,7 +20,8 @@ static RpqStatement read_pending = {
 	"SELECT p.preemption_id, p.preemptor, p.rule, w.priority,"
 	"       (SELECT count(*) FROM rpq_store.preemption d"
 	"         WHERE d.preemptor = p.preemptor AND d.at = p.at AND d.state <> 'given_up'),"
-	"       w.status IN ('starting', 'running') AND w.attempt = p.victim_attempt, w.policy_id, w.resources, w.replicas"
+	"       w.status IN ('starting', 'running') AND w.attempt = p.victim_attempt, w.policy_id, w.resources, w.replicas,"
+	"       p.pool_id"
 	"  FROM rpq_store.preemption p JOIN rpq_store.workload w ON w.workload_id = p.victim"
 	" WHERE p.state = 'pending' AND p.pool_id = ANY ($1) ORDER BY p.preemption_id",
 	1, {INT8ARRAYOID}
@@ -100,6 +101,7 @@ load_pending(Book *book, Evictions *evictions, Datum *scopes)
 		p->policy_id = rpq_column_int64(i, 7, 0);
 		p->each = DatumGetResourcesPCopy(rpq_column(i, 8, &isnull));
 		p->replicas = (int) rpq_column_int64(i, 9, 1);
+		p->pool_id = rpq_column_int64(i, 10, 0);
 	}
 	SPI_freetuptable(SPI_tuptable);
 }
