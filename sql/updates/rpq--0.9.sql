@@ -5858,16 +5858,21 @@ $$;
 COMMENT ON FUNCTION rpq_store.unmet_policies() IS
 'the policies whose reservations cannot be served by the nodes that work in the pools that they reach';
 
--- Where a promise was broken by force, a change that makes nothing worse is not refused.
+-- Where a promise was broken by force, a change that makes nothing worse is not refused.  Pool admins see no policies,
+-- and read the errors of operations: names are for who administers the tenant and is refused in person.
 CREATE FUNCTION rpq_store.check_reservations(before jsonb, after jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	told text;
+	seen bigint[] := CASE WHEN current_setting('rpq.action', true) IS DISTINCT FROM 'run_operations'
+		THEN (SELECT s.tenants FROM rpq_store.sight() AS s) ELSE '{}' END;
 BEGIN
 	SELECT string_agg(format('%s %s %s in all, the pools that can be reached hold %s.',
-		(SELECT CASE WHEN count(*) = 1 THEN 'Policy ' ELSE 'Policies ' END
-			|| string_agg(format('"%s"', y.name), ', ' ORDER BY y.name)
+		(SELECT CASE WHEN NOT bool_and(y.tenant_id = ANY (seen)) THEN
+					count(*) || CASE WHEN count(*) = 1 THEN ' policy' ELSE ' policies' END
+				ELSE CASE WHEN count(*) = 1 THEN 'Policy ' ELSE 'Policies ' END
+					|| string_agg(format('"%s"', y.name), ', ' ORDER BY y.name) END
 		 FROM rpq_store.policy AS y
 		 WHERE y.policy_id IN (SELECT i.id::bigint FROM jsonb_array_elements_text(a -> 'policies') AS i (id))),
 		CASE WHEN jsonb_array_length(a -> 'policies') = 1 THEN 'reserves' ELSE 'reserve' END,
@@ -5886,7 +5891,7 @@ END
 $$;
 COMMENT ON FUNCTION rpq_store.check_reservations(jsonb, jsonb) IS
 'refuses (RQ002) a change after which more is promised than can be served: before and after are what shortages() says. '
-'The errdetail names policies that exceed what they reach, with both figures';
+'The errdetail names policies that exceed what they reach, with both figures; counts them for who may not see them';
 
 CREATE FUNCTION rpq_store.check_nodes_leave(nodes bigint[], to_id bigint DEFAULT NULL,
 	others bigint[] DEFAULT '{}', others_to bigint DEFAULT NULL) RETURNS void

@@ -5,8 +5,9 @@
  *
  * Tied to each other are a queue and the pools that its provisioned profile names; all queues of one policy; a policy
  * and the pools in which something is charged to it; an exclusive pool with idle-time sharing and the shared pool of
- * its tenant, cluster and kind; a pool and one whose idle room work of it still borrows, or has still to leave.  A queue
- * that was deleted stays with its policy while something is charged to that.  What nothing ties is a set of its own.
+ * its tenant, cluster and kind; a pool and one whose idle room work of it still borrows, or has still to leave.  A
+ * queue that was deleted stays with its policy while something is charged to that.  What nothing ties is a set of its
+ * own.
  *
  * The map is kept per session until the configuration changes, as config_cache.c keeps what submissions look up, with
  * the same announcements: statement triggers, take_turns, and sets_changed, which whoever adds a queue or a pool of a
