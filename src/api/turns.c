@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -33,9 +34,13 @@ static RpqStatement change_turns = {
 
 /* Turns that were locked just now are where they were then: place.c. */
 static RpqStatement change_turns_at = {
-	"UPDATE rpq_store.turn t SET room_epoch = room_epoch + 1 FROM unnest($1, $2) AS n (scope_id, place)"
-	" WHERE t.ctid = n.place AND t.scope_id + 0 = n.scope_id RETURNING t.scope_id, t.ctid",
+	"UPDATE rpq_store.turn SET room_epoch = room_epoch + 1 WHERE ctid = ANY ($2) AND scope_id + 0 = ANY ($1)"
+	" RETURNING scope_id, ctid",
 	2, {INT8ARRAYOID, TIDARRAYOID}
+};
+
+static RpqStatement who_changed_turns_at = {
+	"SELECT scope_id, xmin FROM rpq_store.turn WHERE ctid = ANY ($1)", 1, {TIDARRAYOID}
 };
 
 static int64 *
@@ -53,6 +58,15 @@ scope_array(Datum datum, int *n)
 }
 
 static int
+id_order(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y ? 1 : 0;
+}
+
+static int
 note_places(uint64 rows)
 {
 	for (uint64 i = 0; i < rows; i++)
@@ -61,23 +75,62 @@ note_places(uint64 rows)
 	return (int) rows;
 }
 
-/* Changes the turns, which this transaction has locked.  One that is changed twice is changed. */
+/*
+ * Of turns that are where they are looked for, those that this transaction has not changed yet; how many.  One that it
+ * has need not be changed again, as long as no cycle of its own has decided on it since.
+ */
+static int
+not_changed_yet(int64 *scopes, ItemPointerData *places, int n)
+{
+	Datum		values[1] = {place_array(places, n)};
+	int64	   *changed;
+	int			nchanged = 0;
+	int			left = 0;
+	uint64		rows;
+
+	if (cycle_in_transaction() || !FullTransactionIdIsValid(GetTopFullTransactionIdIfAny()))
+		return n;
+	rows = rpq_exec(&who_changed_turns_at, values, NULL);
+	changed = palloc(sizeof(int64) * Max(rows, 1));
+	for (uint64 i = 0; i < rows; i++)
+	{
+		bool		isnull;
+
+		if (TransactionIdIsCurrentTransactionId(DatumGetTransactionId(rpq_column(i, 2, &isnull))))
+			changed[nchanged++] = rpq_column_int64(i, 1, 0);
+	}
+	SPI_freetuptable(SPI_tuptable);
+	qsort(changed, nchanged, sizeof(int64), id_order);
+	for (int i = 0; i < n; i++)
+	{
+		if (bsearch(&scopes[i], changed, nchanged, sizeof(int64), id_order) != NULL)
+			continue;
+		scopes[left] = scopes[i];
+		places[left++] = places[i];
+	}
+	return left;
+}
+
+/* Changes the turns, which this transaction has locked. */
 static void
-change(const int64 *scopes, int n)
+change(int64 *scopes, int n)
 {
 	ItemPointerData *places = palloc(sizeof(ItemPointerData) * Max(n, 1));
-	Datum		values[2] = {rpq_int8_array(scopes, n), 0};
+	Datum		values[2];
 	int			known = 0;
 
 	while (known < n && place_of_turn(scopes[known], &places[known]))
 		known++;
 	if (known == n)
 	{
-		values[1] = place_array(places, n);
-		if (note_places(rpq_exec(&change_turns_at, values, NULL)) == n)
+		n = not_changed_yet(scopes, places, n);
+		if (n == 0)
 			return;
+		values[1] = place_array(places, n);
 	}
-	note_places(rpq_exec(&change_turns, values, NULL));
+	values[0] = rpq_int8_array(scopes, n);
+	if (known < n || note_places(rpq_exec(&change_turns_at, values, NULL)) < n)
+		note_places(rpq_exec(&change_turns, values, NULL));
 }
 
 /*
@@ -97,11 +150,7 @@ rpq_take_turns(PG_FUNCTION_ARGS)
 	taken = cycle_take_turns(scopes, n, &ntaken);
 	for (int i = 0; i < n; i++)
 	{
-		bool		found = false;
-
-		for (int j = 0; j < ntaken; j++)
-			found = found || taken[j] == scopes[i];
-		if (!found)
+		if (bsearch(&scopes[i], taken, ntaken, sizeof(int64), id_order) == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("scope %lld does not exist", (long long) scopes[i])));
 	}

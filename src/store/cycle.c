@@ -18,6 +18,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/fmgroids.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -264,6 +265,15 @@ cycle_try_turns(const int64 *scopes, int n, int *ntaken)
 	return without(locked, nlocked, missing, nmissing, ntaken);
 }
 
+static LocalTransactionId cycled_in = InvalidLocalTransactionId;
+
+/* Has this transaction, or a part of it that was rolled back, counted or decided anything? */
+bool
+cycle_in_transaction(void)
+{
+	return cycled_in == MyProc->lxid;
+}
+
 Book *
 cycle_open(const int64 *scopes, int n, CycleUse use)
 {
@@ -278,6 +288,7 @@ cycle_open(const int64 *scopes, int n, CycleUse use)
 	{
 		Datum		values[2] = {rpq_int8_array(scopes, n), TimestampTzGetDatum(book->now)};
 
+		cycled_in = MyProc->lxid;
 		rpq_exec(&stop_overdue, values, NULL);
 		CommandCounterIncrement();
 		PushCopiedSnapshot(GetTransactionSnapshot());

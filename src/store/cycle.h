@@ -33,6 +33,9 @@ typedef enum CycleUse
 extern Book *cycle_open(const int64 *scopes, int n, CycleUse use);
 extern void cycle_close(Book *book);
 
+/* Has this transaction, or a part of it that was rolled back, opened a Book to act? */
+extern bool cycle_in_transaction(void);
+
 /* Decides; NULL when there is nothing to decide.  full: also lanes that were blocked before (dry runs). */
 extern CyclePlan *cycle_decide(Book *book, int batch, bool full);
 

@@ -1,6 +1,6 @@
 -- Balances that a session keeps between its cycles are used only while nothing else has changed them.
 \set ON_ERROR_STOP 1
-SELECT plan(25);
+SELECT plan(31);
 
 SELECT rpq.create_tenant('acme'), rpq.create_cluster('c1', 'eu'), rpq.create_instance_type('g8', 'gpu', 'gpu=8,cpu=96') \g /dev/null
 SELECT rpq.create_account('alice', db_role => current_user::text), rpq.add_nodes('g8', names => '{n1,n2}') \g /dev/null
@@ -105,6 +105,26 @@ SELECT format('SELECT pg_temp.submit(1), pg_temp.end_one(), pg_temp.admitted()')
 \o
 SELECT cmp_ok(pg_table_size('rpq_store.turn') + pg_table_size('rpq_store.lane'), '<=', :size + 16384::bigint,
 	'300 cycles do not make the tables grow');
+-- Turns are changed once in a transaction, unless that was undone or a cycle has used them since.
+CREATE TEMP TABLE turn_now AS SELECT scope_id, room_epoch AS epoch FROM rpq_store.turn;
+CREATE FUNCTION pg_temp.take() RETURNS bigint LANGUAGE sql AS
+	$$ SELECT rpq_store.take_turns(array_agg(t.scope_id)) FROM turn_now t;
+	   SELECT sum(r.room_epoch - t.epoch)::bigint FROM turn_now t JOIN rpq_store.turn r USING (scope_id) $$;
+SELECT count(*) AS turns FROM turn_now \gset
+BEGIN;
+SAVEPOINT s;
+SELECT is(pg_temp.take(), :turns::bigint, 'every turn is changed');
+ROLLBACK TO s;
+SELECT is(pg_temp.take(), :turns::bigint, 'again when that was undone');
+SAVEPOINT s;
+SELECT is(pg_temp.take(), :turns::bigint, 'and then no more');
+SELECT rpq_store.fold(array_agg(scope_id)) FROM turn_now \g /dev/null
+SELECT is(pg_temp.take(), 2 * :turns::bigint, 'unless balances were counted since');
+ROLLBACK TO s;
+SELECT cmp_ok(pg_temp.take(), '>', :turns::bigint, 'or might have been');
+COMMIT;
+SELECT cmp_ok(pg_temp.take(), '>', 2 * :turns::bigint, 'and in the next transaction');
+
 SELECT is_empty('SELECT * FROM rpq.check_integrity()', 'check_integrity() is empty at the end');
 
 SELECT * FROM finish();
