@@ -44,6 +44,11 @@ static RpqStatement own_pools = {
 	" WHERE NOT $1 AND q.deleted_at IS NOT NULL"
 	"   AND q.tenant_id = ANY ((SELECT s.tenants FROM rpq_store.sight() s)::bigint[])"
 	"   AND EXISTS (SELECT FROM rpq_store.workload w WHERE w.scope_id = q.queue_id AND w.status = 'queued')"
+	" UNION ALL "
+	"SELECT q.queue_id FROM rpq_store.queue q"
+	"  JOIN rpq_store.policy y ON y.policy_id = q.policy_id"
+	"  JOIN rpq_store.group_account g ON g.group_id = y.group_id"
+	" WHERE $1 AND q.deleted_at IS NULL AND g.account_id = rpq_store.my_account()"
 	" ORDER BY 1",
 	1, {BOOLOID}
 };

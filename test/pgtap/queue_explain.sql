@@ -114,5 +114,17 @@ SELECT is(t.checks(:head), 'pool_quota p3, no_node_fits p3', 'the one that is ah
 SELECT t.submit('p3', '8', 'u1') AS second, t.pass() AS x \gset
 SELECT t.pass() AS x \gset
 SELECT is(t.checks(:second), 'pool_quota p3, no_node_fits p3', 'nor is the next of its kind behind, which has no room');
+
+-- Who may use a queue may plan what becomes of it, without being a member of any of its pools.
+SELECT rpq.add_to_group(user_group => 'dev', accounts => '{u4}') AS z, rpq.connect_profile(policy => 'dev', profile => 'four', queue => 'planned') AS x \gset
+SELECT rpq.submit(queue => 'planned', workload_type => 'training', account => 'u4') AS planned_for \gset
+BEGIN;
+SET LOCAL rpq.account = 'u4';
+SELECT count(*) FILTER (WHERE workload = :planned_for) AS mine, count(*) FILTER (WHERE account <> 'u4') AS others
+FROM rpq.schedule(dry_run => true) LEFT JOIN rpq_store.workload w ON w.workload_id = workload
+LEFT JOIN rpq_store.account a USING (account_id) CROSS JOIN LATERAL (SELECT a.name AS account) n \gset
+COMMIT;
+SELECT is(:mine, 1, 'a dry run of one who may only use a queue has its work');
+SELECT is(:others, 0, 'and nobody else''s');
 SELECT * FROM t.whole();
 SELECT * FROM finish();
