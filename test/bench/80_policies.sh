@@ -30,9 +30,9 @@ reclaim() {
 in_turns reclaim reclaim
 limit '1,000 claims take back what was lent, all cycles' "$(value reclaim)" ms -
 
-heading 'A cycle with nothing to do, explanations and dry runs, 50,000 waiting through the same queues'
+heading 'A cycle with nothing to do, explanations and dry runs, some 50,000 waiting through the same queues'
 sql -c 'CALL bench.clear()' -c 'CALL bench.lend_all()' -c 'CALL bench.drain(NULL, NULL)' > /dev/null
-sql -U bench -c 'CALL bench.submit_queues(50000)' > /dev/null
+sql -U bench -c 'CALL bench.submit_queues(60000, 10)' > /dev/null
 sql -c 'CALL bench.drain(NULL, NULL)' -c 'VACUUM ANALYZE' > /dev/null
 cycle() { sql -c "SELECT bench.ms('SELECT rpq_store.worker_cycle()') FROM generate_series(1, 5)" | median; }
 in_turns idle cycle
