@@ -195,7 +195,7 @@ search_count(Search *search, const Placed *placed, int sign)
 /* ---- what fits, who may be taken ---- */
 
 bool
-search_fits(const Search *search)
+search_fits(Search *search)
 {
 	const Lane *lane = search->candidate->lane;
 	const UsageLimit *total = search->world->pools[search->pool].total;
@@ -206,8 +206,11 @@ search_fits(const Search *search)
 		return false;
 	if (lane->policy >= 0)
 		own = search->evictor->given + lane->policy * search->world->nkeys;
-	return !search->reserved ||
-		reserved_passes(search->placer, search->candidate, search->pool, search->space->more, own);
+	if (!search->reserved ||
+		reserved_passes(search->placer, search->candidate, search->pool, search->space->more, own))
+		return true;
+	search->kept_back = true;
+	return false;
 }
 
 /*
@@ -461,7 +464,7 @@ seek(Search *search, int type_slot)
 	search->room = room_get(placer, search->pool, type_slot);
 	search->type = search->room->type;
 	search->type_slot = type_slot;
-	search->passed_over = false;
+	search->passed_over = search->kept_back = false;
 	search->nchosen = 0;
 	search_begin(search);
 	if (!worth_a_search(search))
@@ -470,7 +473,8 @@ seek(Search *search, int type_slot)
 	if (total != NULL)
 		memcpy(search->space->used, total->used, sizeof(int64) * world->nkeys);
 	search->fitting = room_count(search->room, search->candidate->need, search->candidate->need->replicas);
-	found = take_until_it_fits(search) || (search->passed_over && search_node_by_node(search));
+	found = take_until_it_fits(search) ||
+		((search->passed_over || search->kept_back) && search_node_by_node(search));
 	if (found)
 		spare(search);
 	restore(search, search->nchosen);

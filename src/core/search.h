@@ -64,6 +64,7 @@ typedef struct Search
 	Room	   *room;
 	int64		fitting;		/* how many replicas fit; when that is enough without victims, no more is counted */
 	bool		passed_over;	/* somebody, for the reservation of its policy */
+	bool		kept_back;		/* reservations alone were in the way: with fewer victims it might fit */
 	int			nchosen;
 } Search;
 
@@ -76,7 +77,7 @@ extern void search_undo_nodes(Search *search);
 extern void search_move_pod(Search *search, const Placed *placed, int pod, int sign);
 extern void search_move(Search *search, const Placed *placed, int sign);
 extern void search_count(Search *search, const Placed *placed, int sign);
-extern bool search_fits(const Search *search);
+extern bool search_fits(Search *search);
 extern bool search_may_take(Search *search, const Placed *placed, PreemptRule rule);
 extern void search_add(Search *search, const Choice *choice);
 

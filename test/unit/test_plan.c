@@ -181,6 +181,38 @@ entitled_to_a_node(void)
 	   "a node: A gets one whole node, and B keeps its reservation");
 }
 
+/* What is kept for a policy may stand against two of its victims, and not against one. */
+static void
+fewer_victims(void)
+{
+	int			kept;
+	int			two;
+	int			first;
+	int			second;
+	int			urgent;
+
+	begin();
+	sim_pool(&sim, POLICY_BINPACK);
+	sim_node(&sim, 0, 0, 3, 64);
+	sim_node(&sim, 0, 0, 4, 64);
+	sim_node(&sim, 0, 0, 2, 64);
+	kept = sim_policy(&sim, 4, 9);
+	sim.policies[kept].hold = true;
+	two = sim_shape(&sim, kept, 2);
+	first = sim_submit(&sim, two, 0, 50);
+	pass("fewer victims");
+	sim_submit(&sim, sim_shape(&sim, SIM_NONE, 2), 0, 50);
+	pass("fewer victims");
+	second = sim_submit(&sim, two, 0, 50);
+	pass("fewer victims");
+	ok(on(first, 2) && on(second, 1), "fewer victims: two of one policy on two nodes");
+	sim.nodes[1].takes_work = false;
+	urgent = sim_submit(&sim, two, 0, 90);
+	pass("fewer victims");
+	ok(on(urgent, 2) && preempted == 1 && waits(first) && on(second, 1),
+	   "fewer victims: the one that helps goes, though the order comes to the other first");
+}
+
 /* The room is bound to the one for whom it was freed, however long the victim takes. */
 static void
 case_f09(void)
@@ -344,6 +376,7 @@ main(void)
 	worked_case();
 	case_f07();
 	entitled_to_a_node();
+	fewer_victims();
 	case_f09();
 	case_f11();
 	case_f13();
