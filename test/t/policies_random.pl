@@ -2,7 +2,7 @@
 # sessions at once and the worker; then only work, without changes of settings; then the same while the server's processes
 # are killed.  test/lib/random_policies.sql says what is done and what must hold; a session at REPEATABLE READ looks at it
 # throughout.  RPQ_LONG=1: ten kills, ten minutes.  RPQ_SEED sets the seed, which is printed.
-# RPQ_SHARING=1: with idle-time sharing of the exclusive pools.
+# RPQ_SHARING=0: without idle-time sharing of the exclusive pools.
 use strict;
 use warnings;
 
@@ -135,7 +135,7 @@ sub kill_something
 $node->safe_psql('postgres', 'CREATE DATABASE app');
 $node->safe_psql('app', 'CREATE EXTENSION rpq');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', 'app', map({ ('-f', "$lib/$_.sql") } qw(cases random_ops
-	random_operations random_policies)), '-c', 'UPDATE rt.mode SET sharing = ' . ($ENV{RPQ_SHARING} ? 'true' : 'false'),
+	random_operations random_policies)), '-c', 'UPDATE rt.mode SET sharing = ' . (($ENV{RPQ_SHARING} // '1') eq '0' ? 'false' : 'true'),
 		'-c', 'SET rpq.synchronous_operations = on', '-c', 'CALL rt.found()' ], 'set up');
 $node->safe_psql('postgres', "ALTER SYSTEM SET rpq.databases = 'app'");
 $node->reload;
