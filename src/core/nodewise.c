@@ -7,8 +7,8 @@
  * wherever they are.  When those that would have helped were then passed over, the room of one replica after the other
  * is sought here on each node alone: there the best set of victims, of the nodes the one with the best set.
  *
- * The nodes are not looked at one by one.  Victims are listed in the order, and what all that are listed have is counted
- * as free.  A node is worth a look only when one more replica fits on it then, so the first that has a set is one with
+ * The nodes are not looked at one by one.  Victims are listed in the order, and what all of them have is counted as
+ * free.  A node is worth a look only when one more replica fits on it then, so the first that has a set is one with
  * the least dear, and those who come later in the order have nothing to add.  What is chosen only makes the rights of
  * the rest smaller: a node that was looked at in vain need not be looked at again until it changes.
  *
@@ -162,7 +162,9 @@ has_device(const NodeWise *nw, const Placed *placed)
 	return false;
 }
 
-/* Whether a workload has some of what is short on the node in hand, devices not looked at; or keeps it from the account. */
+/*
+ * Whether a workload has some of what is short on the node in hand, devices not looked at; or keeps it from the account.
+ */
 static bool
 has_other(const NodeWise *nw, const Placed *placed)
 {

@@ -1,8 +1,8 @@
 /*
  * search.h
  *
- * One search for victims, in one pool and on one instance type.  Internal to preempt.c, which takes victims in the order
- * wherever they are, and nodewise.c, which seeks them node by node where that did not lead to a set.
+ * One search for victims, in one pool and on one instance type.  Internal to preempt.c, which takes victims in the
+ * order wherever they are, and nodewise.c, which seeks them node by node where that did not lead to a set.
  */
 #ifndef RPQ_CORE_SEARCH_H
 #define RPQ_CORE_SEARCH_H
