@@ -161,8 +161,8 @@ keep_head(Lane *lane, const Member *member)
 }
 
 /*
- * That room is held is the reason of a lane of which nobody else waits.  One that is found blocked without being read has
- * another by then; held counts the lane's workloads for which room is held.
+ * That room is held is the reason of a lane of which nobody else waits.  One that is found blocked without being read
+ * has another by then; held counts the lane's workloads for which room is held.
  */
 static void
 keep_reason(Lane *lane, int64 held, Reason *reason)

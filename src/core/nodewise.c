@@ -163,7 +163,8 @@ has_device(const NodeWise *nw, const Placed *placed)
 }
 
 /*
- * Whether a workload has some of what is short on the node in hand, devices not looked at; or keeps it from the account.
+ * Whether a workload has some of what is short on the node in hand, devices not looked at; or keeps it from the
+ * account.
  */
 static bool
 has_other(const NodeWise *nw, const Placed *placed)
