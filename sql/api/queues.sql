@@ -74,7 +74,8 @@ CREATE OR REPLACE FUNCTION rpq_store.warn_of_unnamed_keys(subject rpq_store.poli
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	unnamed text := (SELECT string_agg(k.key, ', ' ORDER BY k.key) FROM jsonb_object_keys(door.provisioned::jsonb) AS k (key)
+	unnamed text := (SELECT string_agg(k.key, ', ' ORDER BY k.key)
+		FROM jsonb_object_keys(door.provisioned::jsonb) AS k (key)
 		WHERE NOT jsonb_exists(subject.reservation::jsonb, k.key));
 BEGIN
 	IF unnamed IS NOT NULL AND EXISTS (SELECT FROM jsonb_object_keys(subject.reservation::jsonb)) THEN

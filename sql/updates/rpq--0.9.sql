@@ -6694,7 +6694,8 @@ CREATE FUNCTION rpq_store.warn_of_unnamed_keys(subject rpq_store.policy, door rp
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	unnamed text := (SELECT string_agg(k.key, ', ' ORDER BY k.key) FROM jsonb_object_keys(door.provisioned::jsonb) AS k (key)
+	unnamed text := (SELECT string_agg(k.key, ', ' ORDER BY k.key)
+		FROM jsonb_object_keys(door.provisioned::jsonb) AS k (key)
 		WHERE NOT jsonb_exists(subject.reservation::jsonb, k.key));
 BEGIN
 	IF unnamed IS NOT NULL AND EXISTS (SELECT FROM jsonb_object_keys(subject.reservation::jsonb)) THEN

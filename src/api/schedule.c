@@ -20,6 +20,7 @@
 
 #include "api/api.h"
 #include "api/due.h"
+#include "api/failed_sets.h"
 #include "api/sentence.h"
 #include "rpq.h"
 #include "store/cycle.h"
@@ -399,71 +400,6 @@ rpq_schedule(PG_FUNCTION_ARGS)
 	PG_RETURN_NULL();
 }
 
-/*
- * Sets whose cycle failed in this session: left out for a while, so that one that cannot be processed does not stop the
- * others, whose work is rolled back with it only once.
- */
-typedef struct FailedSet
-{
-	int64		first;			/* its least scope */
-	TimestampTz retry_at;
-	int			failures;
-} FailedSet;
-
-#define MAX_FAILED_SETS 64
-
-static FailedSet failed_sets[MAX_FAILED_SETS];
-
-static void
-note_failure(int64 first)
-{
-	FailedSet *slot = NULL;
-
-	for (int i = 0; i < MAX_FAILED_SETS; i++)
-	{
-		FailedSet *f = &failed_sets[i];
-
-		if (f->first == first)
-		{
-			slot = f;
-			break;
-		}
-		if (slot == NULL || f->retry_at < slot->retry_at)
-			slot = f;
-	}
-	slot->failures = slot->first == first ? slot->failures + 1 : 1;
-	slot->first = first;
-	slot->retry_at = GetCurrentTimestamp() + INT64CONST(1000000) * (1 << Min(slot->failures, 6));
-}
-
-static void
-note_success(int64 first)
-{
-	for (int i = 0; i < MAX_FAILED_SETS; i++)
-	{
-		if (failed_sets[i].first == first)
-			failed_sets[i] = (FailedSet) {0};
-	}
-}
-
-static int
-without_failed(int64 *scopes, int n)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	int			kept = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		bool		failed = false;
-
-		for (int j = 0; j < MAX_FAILED_SETS; j++)
-			failed = failed || (failed_sets[j].first == sets_first(scopes[i]) && failed_sets[j].retry_at > now);
-		if (!failed)
-			scopes[kept++] = scopes[i];
-	}
-	return kept;
-}
-
 typedef struct CycleSum
 {
 	int			pools;
@@ -551,11 +487,11 @@ try_one(const int64 *scopes, int n, const int64 *unswept, int nunswept, CycleSum
 	}
 	PG_CATCH();
 	{
-		note_failure(first);
+		failed_sets_note(first);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	note_success(first);
+	failed_sets_forget(first);
 }
 
 static void
@@ -568,7 +504,7 @@ run_due(CycleSum *sum)
 	int			size;
 
 	due = either(due, &n, unswept, nunswept);
-	n = without_failed(due, n);
+	n = failed_sets_leave_out(due, n);
 	if (n == 0)
 		return;
 	due = cycle_try_turns(due, n, &n);

@@ -1,8 +1,8 @@
 /*
  * load_later.c
  *
- * World.read_later: what nodes are like when all work with a max_runtime has left them.  Asked for when target nodes are
- * chosen for what is blocked by room, so at most once for each instance type in a plan.  Writes nothing.
+ * World.read_later: what nodes are like when all work with a max_runtime has left them.  Asked for when target nodes
+ * are chosen for what is blocked by room, so at most once for each instance type in a plan.  Writes nothing.
  *
  * What is read is the placed work that has a deadline and nothing else: where nobody sets a max_runtime, that is a look
  * at an empty index.
