@@ -9,7 +9,7 @@ do_script > "$race_out/setup" <<-END
 	CALL t.found();
 	SELECT rpq.edit_account(account => 'u1', db_role => 'restore_u1');
 	SELECT rpq.add_nodes(instance_type => 'g8', prefix => 'n', count => 6);
-	SELECT rpq.create_pool(name => 'd1', type => 'dedicated', quota => 'gpu=16');
+	SELECT rpq.create_pool(name => 'd1', type => 'dedicated', quota => 'gpu=16', queueing => 'best_effort');
 	SELECT rpq.create_pool(name => 'd2', type => 'exclusive', quota => 'gpu=8');
 	SELECT rpq.edit_pool(pool => 'c1-gpu', description => 'edited "built-in" \\ setting', user_default_quota => 'gpu=12');
 	SELECT rpq.authorize(pool => 'd1', accounts => '{u1,u2}');

@@ -13,7 +13,7 @@ begin() {
 		CALL t.found();
 		SELECT rpq.edit_account(account => 'u1', db_role => 'hostile_u1');
 		SELECT rpq.add_nodes(instance_type => 'g8', prefix => 'n', count => 6);
-		SELECT rpq.create_pool(name => 'd1', type => 'dedicated', nodes => '{n1,n2,n3}');
+		SELECT rpq.create_pool(name => 'd1', type => 'dedicated', nodes => '{n1,n2,n3}', queueing => 'best_effort');
 		SELECT rpq.authorize(pool => 'd1', accounts => '{u1,u2}');
 		SELECT t.submit('d1', '4', 'u1', 'a');
 		SELECT t.submit('d1', '2', 'u2', 'b');
