@@ -303,16 +303,31 @@ CREATE OR REPLACE FUNCTION rpq_store.clear_pool(subject rpq_store.operation, OUT
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+	now_stopped int;
+	now_drafted int;
+	waits boolean;
 BEGIN
+	clear_pool.stopped := 0;
+	clear_pool.drafted := 0;
 	PERFORM rpq_store.preempt_borrowers(subject.pool_id, NULL, true);
-	clear_pool.stopped := rpq_store.stop_placed(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
-		subject.initiator);
-	clear_pool.drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
-		subject.initiator);
-	clear_pool.stopped := clear_pool.stopped + rpq_store.stop_through_queues(subject.pool_id, subject.initiator);
-	IF EXISTS (SELECT FROM rpq_store.workload AS w
-			   WHERE w.scope_id = subject.pool_id AND w.status IN ('queued', 'starting', 'running')
-				 AND w.ended_at IS NULL)
+	-- What is submitted meanwhile is taken by the next pass; what a pass finds and does not take, a client has in hand.
+	FOR pass IN 1 .. 100 LOOP
+		now_stopped := rpq_store.stop_placed(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
+			subject.initiator);
+		now_drafted := rpq_store.draft_queued(subject.pool_id, NULL, 'pool_deleted', 'the pool was deleted',
+			subject.initiator);
+		now_stopped := now_stopped + rpq_store.stop_through_queues(subject.pool_id, subject.initiator);
+		clear_pool.stopped := clear_pool.stopped + now_stopped;
+		clear_pool.drafted := clear_pool.drafted + now_drafted;
+		waits := EXISTS (SELECT FROM rpq_store.workload AS w
+			WHERE w.scope_id = subject.pool_id AND w.status = 'queued');
+		EXIT WHEN NOT waits OR pass > 1 AND now_stopped + now_drafted = 0;
+	END LOOP;
+	-- what arrives after the last pass becomes a draft when it is counted (draft_late)
+	IF waits
+		OR EXISTS (SELECT FROM rpq_store.workload AS w
+				   WHERE w.scope_id = subject.pool_id AND w.status IN ('starting', 'running') AND w.ended_at IS NULL)
 		OR EXISTS (SELECT FROM rpq_store.node AS n JOIN rpq_store.pod AS p ON p.node_id = n.node_id
 				   JOIN rpq_store.workload AS w ON w.workload_id = p.workload_id AND w.attempt = p.attempt
 				   WHERE n.pool_id = subject.pool_id AND w.status IN ('starting', 'running')) THEN
